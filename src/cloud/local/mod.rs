@@ -1,0 +1,1 @@
+//! The local cloud: a twin of RunPod on loopback.

@@ -1,0 +1,1 @@
+//! The client of RunPod REST v2.

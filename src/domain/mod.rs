@@ -1,0 +1,21 @@
+//! The field's words as types. Pure: no I/O, no clock, no environment, no randomness.
+
+mod command;
+mod data_center;
+mod gpu;
+mod job;
+mod money;
+mod pod;
+mod stock;
+mod vehicle;
+mod volume;
+
+pub use command::{RemoteCommand, Script, join_quoted};
+pub use data_center::DataCenterId;
+pub use gpu::{GpuOffer, GpuTypeId};
+pub use job::{Ceiling, CeilingError, JobId, JobName, JobNameError, JobState};
+pub use money::{MoneyError, Price, Usd, UsdPerHour};
+pub use pod::{CloudTier, NetworkMount, Pod, PodId, PodStatus, SshEndpoint};
+pub use stock::Stock;
+pub use vehicle::{Limits, Timeouts, Vehicle, VehicleName};
+pub use volume::{Volume, VolumeId};

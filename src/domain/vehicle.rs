@@ -1,0 +1,103 @@
+//! Vehicles: a declared purpose with exactly one pod, one network volume and one log folder.
+
+use super::{Ceiling, DataCenterId, GpuTypeId, UsdPerHour};
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A vehicle's name in the config.
+#[derive(
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(transparent)]
+pub struct VehicleName(pub String);
+
+impl fmt::Display for VehicleName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Default ceilings and the longest `exec_on_pod`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Ceiling of `run_pod_setup`.
+    pub setup: Ceiling,
+    /// Ceiling of `launch_training`.
+    pub training: Ceiling,
+    /// Ceiling of `axis_sanity_sweep`.
+    pub sweep: Ceiling,
+    /// Ceiling of `run_job`.
+    pub job: Ceiling,
+    /// Longest `timeout_sec` of `exec_on_pod`, in seconds.
+    pub exec_max_sec: u32,
+}
+
+/// A vehicle with every setting resolved: its own keys over the shared ones over the defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vehicle {
+    /// The name.
+    pub name: VehicleName,
+    /// The name of its one pod.
+    pub pod_name: String,
+    /// The name of its network volume. Volumes are found by name, never by id.
+    pub network_volume_name: String,
+    /// Data centres to create the volume in, first choice first.
+    pub datacenter_preference: Vec<DataCenterId>,
+    /// The file its pods' host keys are pinned in.
+    pub known_hosts_file: PathBuf,
+    /// Where its logs and results come to.
+    pub local_log_dir: PathBuf,
+    /// Cloud tier to ask for.
+    pub cloud_type: super::CloudTier,
+    /// Allowed GPU types, first choice first.
+    pub gpu_type_ids: Vec<GpuTypeId>,
+    /// GPUs of its pod.
+    pub gpu_count: u32,
+    /// Container image.
+    pub image_name: String,
+    /// CUDA versions that a host may have.
+    pub allowed_cuda_versions: Vec<String>,
+    /// Container disk in GB; wiped on every stop.
+    pub container_disk_gb: u32,
+    /// Where the network volume is mounted, absolute.
+    pub volume_mount_path: String,
+    /// Size of the volume in GB, when it has to be created.
+    pub network_volume_gb: u32,
+    /// Ports as the provider writes them, `22/tcp` among them.
+    pub ports: Vec<String>,
+    /// The private SSH key file; its `.pub` neighbour is given to the pod.
+    pub ssh_identity: PathBuf,
+    /// Quiet time after which the pod's watchdog stops it.
+    pub idle: Duration,
+    /// Ceilings.
+    pub timeouts: Timeouts,
+    /// How long the CLIs wait for a pod to become usable.
+    pub poll_budget: Duration,
+    /// How often a wait looks again.
+    pub poll_interval: Duration,
+    /// A boot that takes longer is stopped.
+    pub boot_max: Duration,
+    /// Lowest NVIDIA driver version that will do.
+    pub min_driver_version: String,
+}
+
+/// Limits on money, over all vehicles.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Highest price of a whole pod for one hour.
+    pub max_usd_per_hour: Option<UsdPerHour>,
+    /// Highest total spend.
+    pub budget_usd: Option<super::Usd>,
+    /// Most GPUs of one pod.
+    pub max_gpu_count: Option<u32>,
+}

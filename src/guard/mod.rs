@@ -1,0 +1,22 @@
+//! Limits in code. [`review`] is the only maker of [`Approved`], and nothing reaches the provider
+//! without one. Pure: every rule sees the draft, the facts and the limits, and all of them run.
+
+mod approved;
+mod refusal;
+mod rules;
+
+pub use approved::{Approved, ApprovedChange, ApprovedStep};
+pub use refusal::Refusal;
+
+use crate::domain::Limits;
+use crate::plan::{Draft, Facts};
+
+/// Lets a draft through, or says everything that stands against it.
+///
+/// # Errors
+/// Every refusal at once, so that all of them can be mended in one go. Nothing was changed.
+pub fn review(draft: Draft, facts: &Facts, limits: &Limits) -> Result<Approved, Vec<Refusal>> {
+    let refusals: Vec<Refusal> =
+        rules::RULES.iter().filter_map(|(_, rule)| rule(&draft, facts, limits)).collect();
+    if refusals.is_empty() { Ok(Approved::new(draft.steps)) } else { Err(refusals) }
+}

@@ -1,0 +1,14 @@
+//! podtether keeps cloud GPU pods on a tether: an agent may start, use and stop them, limits in
+//! code decide what it may not do, and something always stops the bill.
+//!
+//! Data flows one way: a face (`mcp`, `cli`) turns words into a request, `ops` gathers facts,
+//! `plan` drafts steps, `guard` approves or refuses them, `apply` carries them out through `cloud`
+//! and `pod`. `domain`, `plan`, `guard` and every `state.rs` are pure; `tests/arch.rs` holds that.
+
+pub mod clock;
+pub mod cloud;
+pub mod domain;
+pub mod guard;
+pub mod plan;
+pub mod pod;
+pub mod secret;

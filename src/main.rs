@@ -1,0 +1,2 @@
+//! podtether.
+fn main() {}

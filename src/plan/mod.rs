@@ -1,0 +1,44 @@
+//! Request and facts to a draft of steps. Pure: everything known arrives as [`Facts`], and a plan
+//! is so specific that carrying it out leaves nothing to decide.
+
+mod facts;
+mod step;
+
+pub use facts::{Facts, LiveJobs};
+pub use step::{Change, NewPod, NewVolume, PodStep, Step, VolumeRef};
+
+use crate::domain::Vehicle;
+
+/// What somebody wants, in the words that the rules understand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// Have the vehicle's pod running: create or start it.
+    EnsurePod,
+    /// Run one command and wait for it.
+    Exec,
+    /// Start a job.
+    Launch {
+        /// Start it beside a live job.
+        force: bool,
+    },
+    /// Stop the vehicle's pod.
+    StopPod,
+    /// Delete the vehicle's pod.
+    TerminatePod {
+        /// The words given as confirmation.
+        confirm: String,
+    },
+}
+
+/// Steps that nobody has approved yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// What it is for.
+    pub intent: Intent,
+    /// The vehicle it acts for.
+    pub vehicle: Vehicle,
+    /// Whether the caller named the vehicle, or left it to the default.
+    pub vehicle_was_named: bool,
+    /// The steps, in order. Empty when nothing is left to do.
+    pub steps: Vec<Step>,
+}
