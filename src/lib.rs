@@ -5,10 +5,12 @@
 //! `plan` drafts steps, `guard` approves or refuses them, `apply` carries them out through `cloud`
 //! and `pod`. `domain`, `plan`, `guard` and every `state.rs` are pure; `tests/arch.rs` holds that.
 
+pub mod apply;
 pub mod cli;
 pub mod clock;
 pub mod cloud;
 pub mod domain;
+pub mod error;
 pub mod guard;
 pub mod plan;
 pub mod pod;

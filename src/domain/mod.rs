@@ -19,3 +19,6 @@ pub use pod::{CloudTier, NetworkMount, Pod, PodId, PodStatus, SshEndpoint};
 pub use stock::Stock;
 pub use vehicle::{Limits, Timeouts, Vehicle, VehicleName};
 pub use volume::{Volume, VolumeId};
+
+#[cfg(test)]
+pub mod sample;

@@ -95,6 +95,12 @@ impl Usd {
         Self(self.0.saturating_sub(other.0))
     }
 
+    /// The product, held at the ends of the range.
+    #[must_use]
+    pub const fn saturating_mul(self, times: i64) -> Self {
+        Self(self.0.saturating_mul(times))
+    }
+
     /// The exact decimal text, for JSON and logs: `1.25`, `0.000001`.
     #[must_use]
     pub fn to_decimal(self) -> String {

@@ -195,6 +195,22 @@ pub struct Pod {
     pub cuda_version: Option<String>,
 }
 
+impl Pod {
+    /// Whether the provider lists it only as a memory.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        self.status == PodStatus::Terminated
+    }
+
+    /// What identifies the present boot: the time the container was started, or else the time the
+    /// pod was created.
+    #[must_use]
+    pub fn boot(&self) -> String {
+        let at = self.started_at.or(self.created_at);
+        at.map_or_else(|| "unknown".to_owned(), |at| at.to_rfc3339())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,9 @@ mod rules;
 pub use approved::{Approved, ApprovedChange, ApprovedStep};
 pub use refusal::Refusal;
 
+#[cfg(test)]
+mod tests;
+
 use crate::domain::Limits;
 use crate::plan::{Draft, Facts};
 

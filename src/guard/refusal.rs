@@ -1,14 +1,137 @@
-//! Refusals: what a rule says, with the numbers in it.
+//! Refusals: what a rule says, with the numbers in it and the way out.
 
-/// Why a draft may not be carried out.
+use crate::domain::{DataCenterId, GpuTypeId, JobId, PodId, UsdPerHour, VehicleName, VolumeId};
+
+/// Why a draft may not be carried out. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The config asks for a tier other than SECURE.
-    #[error(
-        "the pod would be in the {tier} cloud; only SECURE is allowed, since network volumes exist nowhere else"
-    )]
+    /// A pod of a name that no vehicle declares.
+    #[error("the account has pods that no vehicle declares: {}. Stop or terminate them in the RunPod console, declare a vehicle for them, or list their names under strangers.tolerate", list(.0))]
+    UnknownPods(Vec<String>),
+    /// Several pods of one declared name.
+    #[error("{count} pods are named {name:?}: {ids}. Terminate all but one in the RunPod console; stop_pod stops every one of them", count = .ids.len(), ids = list(.ids))]
+    DuplicatePods {
+        /// The name.
+        name: String,
+        /// Their ids.
+        ids: Vec<PodId>,
+    },
+    /// Several volumes of the vehicle's volume name.
+    #[error("{count} network volumes are named {name:?}: {ids}. Rename or delete all but one in the RunPod console", count = .ids.len(), ids = list(.ids))]
+    DuplicateVolumes {
+        /// The name.
+        name: String,
+        /// Their ids.
+        ids: Vec<VolumeId>,
+    },
+    /// A GPU type outside the allow-list, or none that could be read.
+    #[error("GPU type {} is not allowed for this vehicle; gpu_type_ids lists {}", .found.as_ref().map_or("unknown", |gpu| gpu.0.as_str()), list(.allowed))]
+    GpuTypeNotAllowed {
+        /// What the pod has or would have.
+        found: Option<GpuTypeId>,
+        /// What the vehicle allows.
+        allowed: Vec<GpuTypeId>,
+    },
+    /// More GPUs than the vehicle declares.
+    #[error("{found} GPUs are more than the {allowed} that gpu_count allows")]
+    TooManyGpus {
+        /// What the pod has or would have.
+        found: u32,
+        /// What the vehicle allows.
+        allowed: u32,
+    },
+    /// Another cloud than SECURE.
+    #[error("the {tier} cloud is not allowed; only SECURE is: network volumes exist nowhere else")]
     NotSecure {
         /// The tier.
         tier: String,
     },
+    /// A spot pod.
+    #[error("pod {0} is a spot pod, which can vanish with its work; spot is never used")]
+    Spot(PodId),
+    /// The pod does not hang on the vehicle's own volume.
+    #[error(
+        "the pod is not attached to the vehicle's network volume {volume:?}: {detail}. A volume is attached only at create: terminate the pod and let ensure_pod create it again"
+    )]
+    NotOnOwnVolume {
+        /// The volume's declared name.
+        volume: String,
+        /// What was found instead.
+        detail: String,
+    },
+    /// The pod would be elsewhere than its volume.
+    #[error("the pod would be in {pod}, its network volume is in {volume}")]
+    NotInVolumesDataCenter {
+        /// Where the pod would be.
+        pod: DataCenterId,
+        /// Where the volume is.
+        volume: DataCenterId,
+    },
+    /// Another mount path than the declared one.
+    #[error(
+        "the network volume is mounted at {found:?}, volume_mount_path says {declared:?}; what jobs write elsewhere is lost at the first stop"
+    )]
+    WrongMountPath {
+        /// Where it is.
+        found: String,
+        /// Where it has to be.
+        declared: String,
+    },
+    /// The price is missing.
+    #[error(
+        "the price of this pod is unknown, so the spend is refused; ask gpu_availability, or try again when the catalog answers"
+    )]
+    PriceUnknown,
+    /// The price is above the ceiling.
+    #[error("{price} is more than limits.max_usd_per_hour = {limit}")]
+    TooExpensive {
+        /// What it costs.
+        price: UsdPerHour,
+        /// The ceiling.
+        limit: UsdPerHour,
+    },
+    /// A job lives on the pod.
+    #[error("{} still running on this pod: {}. Wait for it, or pass force=true to run beside it", if .0.len() == 1 { "a job is" } else { "jobs are" }, list(.0))]
+    JobIsLive(Vec<JobId>),
+    /// Nobody could say whether a job lives on the pod.
+    #[error(
+        "it is not known whether a job is running on this pod: {0}. Try again, or pass force=true"
+    )]
+    LiveJobsUnknown(String),
+    /// The vehicle was not named.
+    #[error("this call must name its vehicle; the default is {default:?}")]
+    VehicleNotNamed {
+        /// The default vehicle.
+        default: VehicleName,
+    },
+    /// The confirmation is not the verbatim words.
+    #[error(
+        "confirm must be exactly {expected:?}, it was {given:?}. The pod and its container disk are deleted; the network volume stays"
+    )]
+    NotConfirmed {
+        /// The words that would do.
+        expected: String,
+        /// The words that were given.
+        given: String,
+    },
+    /// A pod that is not the vehicle's.
+    #[error("pod {pod} is not named {name:?}; only the vehicle's own pod is touched")]
+    NotOurPod {
+        /// The pod.
+        pod: PodId,
+        /// The declared name.
+        name: String,
+    },
+    /// Two creates of pods in one plan, or a create beside a pod that exists.
+    #[error("a pod named {name:?} exists already ({pod}); a vehicle has exactly one")]
+    PodExists {
+        /// The declared name.
+        name: String,
+        /// The pod that exists.
+        pod: PodId,
+    },
+}
+
+fn list<T: std::fmt::Display>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

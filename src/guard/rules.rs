@@ -1,19 +1,220 @@
-//! The rules.
+//! The rules: small named functions, all of which run. For what creates, spends or deletes, doubt
+//! means no; for a stop of our own pod, doubt means yes.
 
 use super::Refusal;
-use crate::domain::{CloudTier, Limits};
-use crate::plan::{Change, Draft, Facts, Step};
+use crate::domain::{CloudTier, Limits, Pod, PodId, Price};
+use crate::plan::{Change, Draft, Facts, Intent, LiveJobs, NewPod, Step, VolumeRef};
 
-type Rule = fn(&Draft, &Facts, &Limits) -> Option<Refusal>;
+/// A rule answers with a refusal or with nothing.
+pub type Rule = fn(&Draft, &Facts, &Limits) -> Option<Refusal>;
 
 /// Every rule, by name.
-pub const RULES: &[(&str, Rule)] = &[("is_in_the_secure_cloud", is_in_the_secure_cloud)];
+pub const RULES: &[(&str, Rule)] = &[
+    ("the_account_has_no_unknown_pod", the_account_has_no_unknown_pod),
+    ("a_declared_name_has_one_pod", a_declared_name_has_one_pod),
+    ("a_vehicle_has_one_pod", a_vehicle_has_one_pod),
+    ("a_volume_name_is_unique", a_volume_name_is_unique),
+    ("acts_only_on_the_vehicles_pod", acts_only_on_the_vehicles_pod),
+    ("the_gpu_type_is_allowed", the_gpu_type_is_allowed),
+    ("the_gpu_count_is_within_the_limit", the_gpu_count_is_within_the_limit),
+    ("the_cloud_is_secure", the_cloud_is_secure),
+    ("the_pod_is_not_spot", the_pod_is_not_spot),
+    ("the_own_volume_is_attached", the_own_volume_is_attached),
+    ("the_pod_is_where_its_volume_is", the_pod_is_where_its_volume_is),
+    ("the_mount_path_is_the_declared_one", the_mount_path_is_the_declared_one),
+    ("the_price_is_known_and_under_the_ceiling", the_price_is_known_and_under_the_ceiling),
+    ("one_live_job_per_pod", one_live_job_per_pod),
+    ("stop_and_terminate_name_their_vehicle", stop_and_terminate_name_their_vehicle),
+    ("terminate_is_confirmed_verbatim", terminate_is_confirmed_verbatim),
+];
 
-fn is_in_the_secure_cloud(draft: &Draft, _: &Facts, _: &Limits) -> Option<Refusal> {
-    draft.steps.iter().find_map(|step| match step {
-        Step::Cloud(Change::CreatePod(pod)) if pod.cloud != CloudTier::Secure => {
-            Some(Refusal::NotSecure { tier: pod.cloud.to_string() })
-        }
+/// Whether the draft puts work or money on a pod, so that the pod's shape matters.
+const fn uses_the_pod(draft: &Draft) -> bool {
+    matches!(draft.intent, Intent::EnsurePod | Intent::Launch { .. })
+}
+
+const fn is_stop(draft: &Draft) -> bool {
+    matches!(draft.intent, Intent::StopPod)
+}
+
+fn creates(draft: &Draft) -> impl Iterator<Item = &NewPod> {
+    draft.steps.iter().filter_map(|step| match step {
+        Step::Cloud(Change::CreatePod(pod)) => Some(pod),
         _ => None,
     })
+}
+
+/// The vehicle's existing pods, when the draft uses them.
+fn used_pods<'a>(draft: &'a Draft, facts: &'a Facts) -> impl Iterator<Item = &'a Pod> {
+    facts.pods_named(&draft.vehicle.pod_name).filter(|_| uses_the_pod(draft))
+}
+
+fn touched_pods(draft: &Draft) -> impl Iterator<Item = &PodId> {
+    draft.steps.iter().filter_map(|step| match step {
+        Step::Cloud(Change::StartPod(id) | Change::StopPod(id) | Change::TerminatePod(id)) => {
+            Some(id)
+        }
+        Step::Cloud(Change::CreateVolume(_) | Change::CreatePod(_)) => None,
+        Step::Pod(step) => Some(&step.pod),
+    })
+}
+
+fn the_account_has_no_unknown_pod(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    let is_ours = |pod: &Pod| facts.declared.iter().any(|(_, name)| *name == pod.name);
+    let is_tolerated = |pod: &Pod| facts.tolerated.contains(&pod.name);
+    let strangers: Vec<String> = facts
+        .pods
+        .iter()
+        .filter(|pod| !pod.is_deleted() && !is_ours(pod) && !is_tolerated(pod))
+        .map(|pod| format!("{:?} ({}, {})", pod.name, pod.id, pod.status))
+        .collect();
+    (!is_stop(draft) && !strangers.is_empty()).then_some(Refusal::UnknownPods(strangers))
+}
+
+fn a_declared_name_has_one_pod(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    if is_stop(draft) {
+        return None;
+    }
+    facts.declared.iter().find_map(|(_, name)| {
+        let ids: Vec<PodId> = facts.pods_named(name).map(|pod| pod.id.clone()).collect();
+        (ids.len() > 1).then(|| Refusal::DuplicatePods { name: name.clone(), ids })
+    })
+}
+
+fn a_vehicle_has_one_pod(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    let created = creates(draft).next()?;
+    let existing = facts.pods_named(&draft.vehicle.pod_name).next()?;
+    Some(Refusal::PodExists { name: created.name.clone(), pod: existing.id.clone() })
+}
+
+fn a_volume_name_is_unique(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    let name = &draft.vehicle.network_volume_name;
+    let ids: Vec<_> = facts.volumes_named(name).map(|volume| volume.id.clone()).collect();
+    (uses_the_pod(draft) && ids.len() > 1)
+        .then(|| Refusal::DuplicateVolumes { name: name.clone(), ids })
+}
+
+/// B08: an id whose pod cannot be told to be the vehicle's is never touched, not even stopped.
+fn acts_only_on_the_vehicles_pod(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    let name = &draft.vehicle.pod_name;
+    let is_ours = |id: &PodId| facts.pods.iter().any(|pod| &pod.id == id && &pod.name == name);
+    let stranger = touched_pods(draft).find(|id| !is_ours(id))?;
+    Some(Refusal::NotOurPod { pod: stranger.clone(), name: name.clone() })
+}
+
+fn the_gpu_type_is_allowed(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    let allowed = &draft.vehicle.gpu_type_ids;
+    let planned = creates(draft).map(|pod| Some(&pod.gpu_type));
+    let existing =
+        used_pods(draft, facts).map(|pod| pod.gpu.as_ref().map(|(gpu_type, _)| gpu_type));
+    let is_allowed = |found: &Option<_>| found.is_some_and(|gpu_type| allowed.contains(gpu_type));
+    let found = planned.chain(existing).find(|found| !is_allowed(found))?;
+    Some(Refusal::GpuTypeNotAllowed { found: found.cloned(), allowed: allowed.clone() })
+}
+
+fn the_gpu_count_is_within_the_limit(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    let allowed = draft.vehicle.gpu_count;
+    let existing =
+        used_pods(draft, facts).filter_map(|pod| pod.gpu.as_ref().map(|(_, count)| *count));
+    let found =
+        creates(draft).map(|pod| pod.gpu_count).chain(existing).find(|count| *count > allowed)?;
+    Some(Refusal::TooManyGpus { found, allowed })
+}
+
+fn the_cloud_is_secure(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    let existing = used_pods(draft, facts).map(|pod| &pod.cloud);
+    let tier = creates(draft)
+        .map(|pod| &pod.cloud)
+        .chain(existing)
+        .find(|tier| **tier != CloudTier::Secure)?;
+    Some(Refusal::NotSecure { tier: tier.to_string() })
+}
+
+fn the_pod_is_not_spot(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    let spot = used_pods(draft, facts).find(|pod| pod.interruptible)?;
+    Some(Refusal::Spot(spot.id.clone()))
+}
+
+fn the_own_volume_is_attached(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    let name = &draft.vehicle.network_volume_name;
+    let is_own = |id| facts.volumes_named(name).any(|volume| &volume.id == id);
+    let refuse = |detail: String| Some(Refusal::NotOnOwnVolume { volume: name.clone(), detail });
+    for pod in creates(draft) {
+        match &pod.volume {
+            VolumeRef::Existing(id) if !is_own(id) => {
+                return refuse(format!("the plan names {id}"));
+            }
+            VolumeRef::Planned(planned) if planned != name => {
+                return refuse(format!("the plan creates {planned:?}"));
+            }
+            _ => {}
+        }
+    }
+    for pod in used_pods(draft, facts) {
+        if !pod.mounts.iter().any(|mount| is_own(&mount.volume_id)) {
+            let found: Vec<_> = pod.mounts.iter().map(|mount| mount.volume_id.0.as_str()).collect();
+            let found =
+                if found.is_empty() { "no network volume".to_owned() } else { found.join(", ") };
+            return refuse(format!("pod {} has {found}", pod.id));
+        }
+    }
+    None
+}
+
+fn the_pod_is_where_its_volume_is(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    creates(draft).find_map(|pod| {
+        let VolumeRef::Existing(id) = &pod.volume else { return None };
+        let volume = facts.volumes.iter().find(|volume| &volume.id == id)?;
+        (volume.data_center != pod.data_center).then(|| Refusal::NotInVolumesDataCenter {
+            pod: pod.data_center.clone(),
+            volume: volume.data_center.clone(),
+        })
+    })
+}
+
+fn the_mount_path_is_the_declared_one(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    let declared = &draft.vehicle.volume_mount_path;
+    let existing =
+        used_pods(draft, facts).flat_map(|pod| pod.mounts.iter().map(|mount| &mount.path));
+    let found =
+        creates(draft).map(|pod| &pod.mount_path).chain(existing).find(|path| *path != declared)?;
+    Some(Refusal::WrongMountPath { found: found.clone(), declared: declared.clone() })
+}
+
+/// Unknown refuses even when no ceiling is set: a spend that nobody can put a number on is not made.
+fn the_price_is_known_and_under_the_ceiling(
+    draft: &Draft,
+    _: &Facts,
+    limits: &Limits,
+) -> Option<Refusal> {
+    match (draft.adds?, limits.max_usd_per_hour) {
+        (Price::Unknown, _) => Some(Refusal::PriceUnknown),
+        (Price::Known(price), Some(limit)) if price > limit => {
+            Some(Refusal::TooExpensive { price, limit })
+        }
+        _ => None,
+    }
+}
+
+fn one_live_job_per_pod(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    if draft.intent != (Intent::Launch { force: false }) {
+        return None;
+    }
+    match &facts.live_jobs {
+        LiveJobs::Known(jobs) if jobs.is_empty() => None,
+        LiveJobs::Known(jobs) => Some(Refusal::JobIsLive(jobs.clone())),
+        LiveJobs::Unknown(why) => Some(Refusal::LiveJobsUnknown(why.clone())),
+    }
+}
+
+fn stop_and_terminate_name_their_vehicle(draft: &Draft, _: &Facts, _: &Limits) -> Option<Refusal> {
+    let must_name = matches!(draft.intent, Intent::StopPod | Intent::TerminatePod { .. });
+    (must_name && !draft.vehicle_was_named)
+        .then(|| Refusal::VehicleNotNamed { default: draft.vehicle.name.clone() })
+}
+
+fn terminate_is_confirmed_verbatim(draft: &Draft, _: &Facts, _: &Limits) -> Option<Refusal> {
+    let Intent::TerminatePod { confirm } = &draft.intent else { return None };
+    let expected = format!("terminate {}", draft.vehicle.pod_name);
+    (*confirm != expected).then(|| Refusal::NotConfirmed { expected, given: confirm.clone() })
 }

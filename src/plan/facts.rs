@@ -1,6 +1,6 @@
 //! What is known when a plan is made.
 
-use crate::domain::{JobId, Pod, Price, VehicleName, Volume};
+use crate::domain::{GpuOffer, GpuTypeId, JobId, Pod, Price, UsdPerHour, VehicleName, Volume};
 
 /// Live jobs of a pod, or why they could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,21 +16,34 @@ pub enum LiveJobs {
 pub struct Facts {
     /// Every pod of the account: all pages, cluster pods too.
     pub pods: Vec<Pod>,
-    /// Every network volume of the account.
+    /// Every network volume of the account; only asked for when a plan needs it.
     pub volumes: Vec<Volume>,
+    /// The catalog; only asked for when a plan needs it.
+    pub offers: Vec<GpuOffer>,
     /// Every declared vehicle with the name of its pod.
     pub declared: Vec<(VehicleName, String)>,
     /// Names of pods that are not ours and are put up with.
     pub tolerated: Vec<String>,
-    /// Price of the whole pod for one hour that a create or start would bill.
-    pub price: Price,
     /// Live jobs of the vehicle's pod; only asked for when a plan needs it.
     pub live_jobs: LiveJobs,
 }
 
 impl Facts {
-    /// The pods that carry `name`.
+    /// The pods that carry `name` and are not deleted.
     pub fn pods_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Pod> {
-        self.pods.iter().filter(move |pod| pod.name == name)
+        self.pods.iter().filter(move |pod| pod.name == name && !pod.is_deleted())
+    }
+
+    /// The volumes that carry `name`.
+    pub fn volumes_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Volume> {
+        self.volumes.iter().filter(move |volume| volume.name == name)
+    }
+
+    /// What a pod of `count` GPUs of one type bills for an hour by the catalog.
+    #[must_use]
+    pub fn price_of(&self, gpu_type: &GpuTypeId, count: u32) -> Price {
+        let offer = self.offers.iter().find(|offer| &offer.id == gpu_type);
+        let Some(rate) = offer.and_then(|offer| offer.price.known()) else { return Price::Unknown };
+        Price::Known(UsdPerHour::new(rate.per_hour().saturating_mul(i64::from(count))))
     }
 }

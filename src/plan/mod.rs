@@ -1,13 +1,19 @@
 //! Request and facts to a draft of steps. Pure: everything known arrives as [`Facts`], and a plan
 //! is so specific that carrying it out leaves nothing to decide.
 
+mod ensure;
 mod facts;
+mod off;
+mod on_pod;
 mod step;
 
+pub use ensure::{EnsureInputs, ensure};
 pub use facts::{Facts, LiveJobs};
+pub use off::{stop, terminate};
+pub use on_pod::on_pod;
 pub use step::{Change, NewPod, NewVolume, PodStep, Step, VolumeRef};
 
-use crate::domain::Vehicle;
+use crate::domain::{Price, Vehicle};
 
 /// What somebody wants, in the words that the rules understand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,4 +47,6 @@ pub struct Draft {
     pub vehicle_was_named: bool,
     /// The steps, in order. Empty when nothing is left to do.
     pub steps: Vec<Step>,
+    /// The hourly price that the steps put on the bill; `None` when they add nothing to it.
+    pub adds: Option<Price>,
 }

@@ -1,0 +1,289 @@
+//! Off the bill, and read back: a stop is asked until the provider shows EXITED, a terminate until
+//! the pod is gone from every list. The answer to the request proves nothing (A01, A04).
+
+use super::Ports;
+use crate::cloud::{CloudError, CloudErrorKind};
+use crate::domain::{PodId, PodStatus};
+use crate::guard::ApprovedChange;
+use chrono::{DateTime, Utc};
+use std::time::Duration;
+
+/// How an effect is read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffSettings {
+    /// How long in all. In time, not in tries.
+    pub budget: Duration,
+    /// Between two reads.
+    pub read_every: Duration,
+    /// How long an accepted request may show no effect before it is asked again.
+    pub ask_again_after: Duration,
+}
+
+impl Default for OffSettings {
+    /// Fits into one MCP call of 50 seconds.
+    fn default() -> Self {
+        Self {
+            budget: Duration::from_secs(40),
+            read_every: Duration::from_secs(1),
+            ask_again_after: Duration::from_secs(8),
+        }
+    }
+}
+
+/// What is known after a stop or a terminate was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OffOutcome {
+    /// The pod.
+    pub pod: PodId,
+    /// Whether the provider was seen to have it off the bill.
+    pub confirmed: bool,
+    /// The last status that was read; `None` when the pod was not in the last answer.
+    pub observed: Option<PodStatus>,
+    /// When that was read; `None` when no read succeeded.
+    pub observed_at: Option<DateTime<Utc>>,
+    /// How often it was asked.
+    pub asked: u32,
+    /// The last thing that went wrong.
+    pub error: Option<CloudError>,
+    /// What stands in the way for good, when nothing but a person can go on.
+    pub blocked: Option<String>,
+}
+
+/// What the pod was last seen to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Seen {
+    /// In the answer, with this status and lock.
+    Pod(PodStatus, bool),
+    /// 404.
+    Absent,
+    /// No read has succeeded yet.
+    Nothing,
+}
+
+/// What to do next about a stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Move {
+    Confirmed,
+    Blocked(String),
+    Ask,
+    Wait,
+}
+
+/// The decision, apart from the loop: what was seen, how the last request ended, how long ago.
+fn next_move(
+    seen: &Seen,
+    last: Option<&CloudErrorKind>,
+    since_asked: Duration,
+    settings: OffSettings,
+) -> Move {
+    match seen {
+        Seen::Pod(PodStatus::Exited | PodStatus::Terminated, _) => return Move::Confirmed,
+        Seen::Pod(_, true) if last == Some(&CloudErrorKind::Conflict) => {
+            return Move::Blocked(
+                "the pod is locked: unlock it in the RunPod console, then stop it".to_owned(),
+            );
+        }
+        Seen::Pod(PodStatus::Error, _) if last == Some(&CloudErrorKind::Conflict) => {
+            return Move::Blocked(
+                "the pod is in status ERROR and cannot be stopped, only terminated; it may bill"
+                    .to_owned(),
+            );
+        }
+        _ => {}
+    }
+    match last {
+        Some(CloudErrorKind::Auth | CloudErrorKind::Forbidden) => Move::Blocked(
+            "the API key may not stop this pod: stop it in the RunPod console now".to_owned(),
+        ),
+        Some(CloudErrorKind::Retired) => Move::Blocked(
+            "this version of the provider's API is gone: stop the pod in the RunPod console now"
+                .to_owned(),
+        ),
+        Some(CloudErrorKind::RateLimited(wait)) => {
+            let wait = wait.unwrap_or(settings.ask_again_after);
+            if since_asked >= wait { Move::Ask } else { Move::Wait }
+        }
+        // A request that certainly had no effect, or may have had none, is asked again sooner.
+        Some(_) if since_asked >= settings.read_every * 2 => Move::Ask,
+        None if since_asked >= settings.ask_again_after => Move::Ask,
+        _ => Move::Wait,
+    }
+}
+
+pub(super) async fn stop(change: ApprovedChange<'_>, id: &PodId, ports: &Ports<'_>) -> OffOutcome {
+    run(change, id, ports, false).await
+}
+
+pub(super) async fn terminate(
+    change: ApprovedChange<'_>,
+    id: &PodId,
+    ports: &Ports<'_>,
+) -> OffOutcome {
+    run(change, id, ports, true).await
+}
+
+async fn run(
+    change: ApprovedChange<'_>,
+    id: &PodId,
+    ports: &Ports<'_>,
+    delete: bool,
+) -> OffOutcome {
+    let settings = ports.settings.off;
+    let start = ports.clock.monotonic();
+    let mut outcome = OffOutcome {
+        pod: id.clone(),
+        confirmed: false,
+        observed: None,
+        observed_at: None,
+        asked: 0,
+        error: None,
+        blocked: None,
+    };
+    // How the last request ended; a read that fails must not hide a refused request.
+    let mut request_error: Option<CloudErrorKind> = None;
+    let mut absences = 0_u32;
+    let mut asked_at = start;
+    let mut must_ask = true;
+    loop {
+        if must_ask {
+            outcome.asked += 1;
+            asked_at = ports.clock.monotonic();
+            match ports.cloud.change(change, None).await {
+                Ok(_) => request_error = None,
+                // Deleting what is not there is what was wanted; the read decides.
+                Err(error) if delete && error.kind == CloudErrorKind::NotFound => {
+                    request_error = None
+                }
+                Err(error) => {
+                    request_error = Some(error.kind.clone());
+                    outcome.error = Some(error);
+                }
+            }
+        }
+        let seen = match ports.cloud.pod(id).await {
+            Ok(Some(pod)) => {
+                absences = 0;
+                outcome.observed = Some(pod.status.clone());
+                outcome.observed_at = Some(ports.clock.now());
+                Seen::Pod(pod.status, pod.locked)
+            }
+            Ok(None) => {
+                absences += 1;
+                outcome.observed = None;
+                outcome.observed_at = Some(ports.clock.now());
+                Seen::Absent
+            }
+            Err(error) => {
+                outcome.error = Some(error);
+                Seen::Nothing
+            }
+        };
+        // A 404 is no proof (A05): it takes several, and the full list without the id.
+        let is_gone = absences >= 3 && is_absent_from_the_list(id, ports).await;
+        let step = match (&seen, delete) {
+            _ if is_gone => Move::Confirmed,
+            // For a delete only a pod that is gone or TERMINATED is done; EXITED is not.
+            (Seen::Pod(PodStatus::Exited, _), true) => {
+                let since = ports.clock.monotonic().saturating_sub(asked_at);
+                if since >= settings.ask_again_after { Move::Ask } else { Move::Wait }
+            }
+            _ => next_move(
+                &seen,
+                request_error.as_ref(),
+                ports.clock.monotonic().saturating_sub(asked_at),
+                settings,
+            ),
+        };
+        match step {
+            Move::Confirmed => {
+                outcome.confirmed = true;
+                return outcome;
+            }
+            Move::Blocked(why) => {
+                outcome.blocked = Some(why);
+                return outcome;
+            }
+            Move::Ask => must_ask = true,
+            Move::Wait => must_ask = false,
+        }
+        if ports.clock.monotonic().saturating_sub(start) >= settings.budget {
+            return outcome;
+        }
+        tokio::time::sleep(settings.read_every).await;
+    }
+}
+
+async fn is_absent_from_the_list(id: &PodId, ports: &Ports<'_>) -> bool {
+    matches!(ports.cloud.pods().await, Ok(pods) if pods.iter().all(|pod| &pod.id != id || pod.is_deleted()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETTINGS: OffSettings = OffSettings {
+        budget: Duration::from_secs(40),
+        read_every: Duration::from_secs(1),
+        ask_again_after: Duration::from_secs(8),
+    };
+
+    fn decide(status: &str, locked: bool, last: Option<CloudErrorKind>, since_sec: u64) -> Move {
+        let seen = Seen::Pod(PodStatus::from(status), locked);
+        next_move(&seen, last.as_ref(), Duration::from_secs(since_sec), SETTINGS)
+    }
+
+    /// A01, A12, E16: whatever the request said, only a status that was read ends it.
+    #[test]
+    fn only_a_status_that_was_read_confirms_a_stop() {
+        for last in [
+            None,
+            Some(CloudErrorKind::Server),
+            Some(CloudErrorKind::Conflict),
+            Some(CloudErrorKind::Auth),
+        ] {
+            assert_eq!(decide("EXITED", false, last, 0), Move::Confirmed);
+        }
+        for status in ["RUNNING", "STARTING", "PROVISIONING", "ERROR", "MIGRATING"] {
+            assert_eq!(decide(status, false, None, 1), Move::Wait, "{status}");
+            assert_eq!(decide(status, false, None, 8), Move::Ask, "{status}");
+        }
+        for seen in [Seen::Absent, Seen::Nothing] {
+            assert_eq!(next_move(&seen, None, Duration::from_secs(8), SETTINGS), Move::Ask);
+        }
+    }
+
+    /// A08: the three causes of a 409 are told apart, and none loops silently.
+    #[test]
+    fn a_conflict_is_told_apart_by_what_the_pod_is() {
+        let conflict = || Some(CloudErrorKind::Conflict);
+        assert_eq!(decide("EXITED", false, conflict(), 0), Move::Confirmed);
+        assert!(
+            matches!(decide("ERROR", false, conflict(), 0), Move::Blocked(why) if why.contains("terminated"))
+        );
+        assert!(
+            matches!(decide("RUNNING", true, conflict(), 0), Move::Blocked(why) if why.contains("locked"))
+        );
+        assert_eq!(decide("RUNNING", false, conflict(), 2), Move::Ask);
+    }
+
+    /// A02, A07: a key that may not write ends the wait loudly, not after 40 seconds of silence.
+    #[test]
+    fn a_key_that_may_not_stop_is_said_at_once() {
+        for kind in [CloudErrorKind::Auth, CloudErrorKind::Forbidden, CloudErrorKind::Retired] {
+            assert!(
+                matches!(decide("RUNNING", false, Some(kind), 0), Move::Blocked(why) if why.contains("console"))
+            );
+        }
+    }
+
+    /// A09: a rate limit delays the next ask by what it says, and no header never means zero.
+    #[test]
+    fn a_rate_limit_is_waited_out_and_the_stop_is_not_abandoned() {
+        let limited = |sec| Some(CloudErrorKind::RateLimited(sec));
+        let twelve = Some(Duration::from_secs(12));
+        assert_eq!(decide("RUNNING", false, limited(twelve), 11), Move::Wait);
+        assert_eq!(decide("RUNNING", false, limited(twelve), 12), Move::Ask);
+        assert_eq!(decide("RUNNING", false, limited(None), 7), Move::Wait);
+        assert_eq!(decide("RUNNING", false, limited(None), 8), Move::Ask);
+    }
+}

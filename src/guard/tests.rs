@@ -1,0 +1,250 @@
+use super::rules::RULES;
+use super::*;
+use crate::domain::sample::{gpu, offers, pod, vehicle, volume};
+use crate::domain::*;
+use crate::plan::{self, Change, EnsureInputs, Intent, LiveJobs, PodStep, Step, VolumeRef};
+use std::time::Duration;
+
+fn facts() -> Facts {
+    Facts {
+        pods: vec![],
+        volumes: vec![volume()],
+        offers: offers(),
+        declared: vec![(VehicleName("hippocampus".into()), "lts-replication".into())],
+        tolerated: vec![],
+        live_jobs: LiveJobs::Known(vec![]),
+    }
+}
+
+fn with_pod(change: impl FnOnce(&mut Pod)) -> Facts {
+    let mut pod = pod();
+    change(&mut pod);
+    Facts { pods: vec![pod], ..facts() }
+}
+
+fn inputs() -> EnsureInputs {
+    EnsureInputs { public_key: "ssh-ed25519 AAAA".into(), nonce: "n1".into() }
+}
+
+fn ensure_draft(facts: &Facts) -> plan::Draft {
+    plan::ensure(&vehicle(), false, facts, inputs())
+}
+
+fn refusals(draft: plan::Draft, facts: &Facts, limits: &Limits) -> Vec<Refusal> {
+    review(draft, facts, limits).err().unwrap_or_default()
+}
+
+fn ensure_refusals(facts: &Facts) -> Vec<Refusal> {
+    refusals(ensure_draft(facts), facts, &Limits::default())
+}
+
+fn launch(force: bool) -> plan::Draft {
+    let step = PodStep {
+        pod: PodId("pod1".into()),
+        label: "run".into(),
+        command: RemoteCommand::new(["true"]),
+        timeout: Duration::from_secs(1),
+    };
+    plan::on_pod(&vehicle(), false, Intent::Launch { force }, vec![step])
+}
+
+fn limit(usd: &str) -> Limits {
+    Limits { max_usd_per_hour: Price::from_decimal(usd).known(), ..Limits::default() }
+}
+
+/// Facts and limits that every rule has something against.
+fn worst() -> (Facts, Limits) {
+    let ours = Pod {
+        gpu: Some((GpuTypeId("NVIDIA H100 80GB HBM3".into()), 8)),
+        cloud: CloudTier::Community,
+        interruptible: true,
+        price: Price::Unknown,
+        mounts: vec![NetworkMount { volume_id: VolumeId("other".into()), path: "/mnt".into() }],
+        ..pod()
+    };
+    let twin = Pod { id: PodId("pod2".into()), ..ours.clone() };
+    let stranger = Pod { id: PodId("pod3".into()), name: "stranger".into(), ..pod() };
+    let facts = Facts {
+        pods: vec![ours, twin, stranger],
+        volumes: vec![volume(), Volume { id: VolumeId("vol2".into()), ..volume() }],
+        offers: vec![],
+        live_jobs: LiveJobs::Unknown("no answer".into()),
+        ..facts()
+    };
+    (facts, limit("0.000001"))
+}
+
+/// The one promise that no rule may break.
+#[test]
+fn no_rule_blocks_a_stop_of_our_own_pod() {
+    let (facts, limits) = worst();
+    let stop = plan::stop(&vehicle(), true, &facts);
+    assert_eq!(stop.steps.len(), 2, "both pods of our name are stopped");
+    for (name, rule) in RULES {
+        assert_eq!(rule(&stop, &facts, &limits), None, "{name} stands in the way of a stop");
+    }
+    assert!(review(stop, &facts, &limits).is_ok());
+}
+
+/// The same facts let nothing through that spends, works or deletes; and each rule that can speak does.
+#[test]
+fn every_rule_speaks_and_all_refusals_come_at_once() {
+    let (facts, limits) = worst();
+    let mut spoke = std::collections::BTreeSet::new();
+    let create_beside = {
+        let mut draft = ensure_draft(&super::tests::facts());
+        if let Some(Step::Cloud(Change::CreatePod(pod))) = draft.steps.first_mut() {
+            pod.data_center = DataCenterId("US-TX-3".into());
+        }
+        draft
+    };
+    let terminate = plan::terminate(&vehicle(), false, "yes", &facts);
+    let foreign = Facts { pods: vec![], ..facts.clone() };
+    for (draft, facts) in [
+        (ensure_draft(&facts), &facts),
+        (create_beside, &facts),
+        (launch(false), &facts),
+        (launch(false), &foreign),
+        (terminate, &facts),
+    ] {
+        let spoken: Vec<_> =
+            RULES.iter().filter(|(_, rule)| rule(&draft, facts, &limits).is_some()).collect();
+        assert_eq!(refusals(draft, facts, &limits).len(), spoken.len());
+        spoke.extend(spoken.iter().map(|(name, _)| *name));
+    }
+    let silent: Vec<_> =
+        RULES.iter().map(|(name, _)| *name).filter(|name| !spoke.contains(name)).collect();
+    assert_eq!(silent, Vec::<&str>::new(), "rules that no test makes speak");
+}
+
+#[test]
+fn a_plain_create_is_approved_with_the_very_steps_of_the_draft() {
+    let facts = facts();
+    let draft = ensure_draft(&facts);
+    let steps = draft.steps.clone();
+    let approved = review(draft, &facts, &limit("0.69")).unwrap();
+    assert_eq!(approved.steps(), steps);
+    let [Step::Cloud(Change::CreatePod(pod))] = approved.steps() else { panic!("{steps:?}") };
+    assert_eq!(pod.data_center.0, "EU-RO-1", "the volume pins the data centre, whatever the stock");
+    assert_eq!(pod.volume, VolumeRef::Existing(VolumeId("vol1".into())));
+    assert_eq!(pod.nonce(), Some("n1"));
+}
+
+#[test]
+fn a_missing_volume_is_created_in_the_first_preferred_data_centre_with_stock() {
+    let facts = Facts { volumes: vec![], ..facts() };
+    let approved = review(ensure_draft(&facts), &facts, &Limits::default()).unwrap();
+    let [Step::Cloud(Change::CreateVolume(volume)), Step::Cloud(Change::CreatePod(pod))] =
+        approved.steps()
+    else {
+        panic!("{:?}", approved.steps())
+    };
+    assert_eq!((volume.data_center.0.as_str(), pod.data_center.0.as_str()), ("US-TX-3", "US-TX-3"));
+    assert_eq!(pod.volume, VolumeRef::Planned("lts-volume".into()));
+}
+
+/// B06, B07: a pod of an undeclared name, wherever in the list, refuses; a tolerated name does not.
+#[test]
+fn a_pod_of_an_undeclared_name_refuses_everything_but_a_stop() {
+    let stranger = Pod { name: "stranger".into(), cluster: true, ..pod() };
+    let facts = Facts { pods: vec![stranger], ..facts() };
+    assert!(matches!(ensure_refusals(&facts)[..], [Refusal::UnknownPods(_)]));
+    let facts = Facts { tolerated: vec!["stranger".into()], ..facts };
+    assert!(ensure_refusals(&facts).is_empty());
+    let gone = Pod { name: "stranger".into(), status: PodStatus::Terminated, ..pod() };
+    assert!(ensure_refusals(&Facts { pods: vec![gone], ..super::tests::facts() }).is_empty());
+}
+
+/// B02: two matches refuse and list both ids.
+#[test]
+fn two_pods_of_one_declared_name_refuse_and_list_both_ids() {
+    let second = Pod { id: PodId("pod2".into()), ..pod() };
+    let facts = Facts { pods: vec![pod(), second], ..facts() };
+    let text = ensure_refusals(&facts)[0].to_string();
+    assert!(text.contains("pod1, pod2"), "{text}");
+}
+
+#[test]
+fn the_ceiling_on_the_price_is_inclusive_and_an_unknown_price_refuses() {
+    let facts = facts();
+    assert!(refusals(ensure_draft(&facts), &facts, &limit("0.69")).is_empty());
+    let text = refusals(ensure_draft(&facts), &facts, &limit("0.68"))[0].to_string();
+    assert!(text.contains("$0.69/h") && text.contains("$0.68/h"), "{text}");
+    let unpriced = Facts { offers: vec![], ..facts };
+    assert_eq!(ensure_refusals(&unpriced), [Refusal::PriceUnknown]);
+}
+
+#[test]
+fn starting_a_stopped_pod_is_priced_by_the_catalog_and_held_to_the_same_rules() {
+    let facts = with_pod(|pod| pod.status = PodStatus::Exited);
+    assert!(matches!(ensure_draft(&facts).steps[..], [Step::Cloud(Change::StartPod(_))]));
+    assert!(ensure_refusals(&facts).is_empty());
+    let big = with_pod(|pod| {
+        pod.status = PodStatus::Exited;
+        pod.gpu = Some((gpu(), 4));
+    });
+    assert!(matches!(ensure_refusals(&big)[..], [Refusal::TooManyGpus { found: 4, allowed: 1 }]));
+    let unread = with_pod(|pod| {
+        pod.status = PodStatus::Exited;
+        pod.gpu = None;
+    });
+    assert!(ensure_refusals(&unread).contains(&Refusal::PriceUnknown));
+}
+
+/// A22: a pod that is running, on its way or in ERROR is never started.
+#[test]
+fn only_a_stopped_pod_is_ever_started() {
+    for word in ["RUNNING", "STARTING", "PROVISIONING", "ERROR", "MIGRATING"] {
+        let facts = with_pod(|pod| pod.status = PodStatus::from(word));
+        assert_eq!(ensure_draft(&facts).steps, [], "{word}");
+    }
+}
+
+/// D11: a pod whose volume is not ours, or is mounted elsewhere, loses results at the first stop.
+#[test]
+fn a_pod_off_its_volume_is_not_used() {
+    let off = with_pod(|pod| pod.mounts.clear());
+    assert!(matches!(
+        refusals(launch(false), &off, &Limits::default())[..],
+        [Refusal::NotOnOwnVolume { .. }]
+    ));
+    let elsewhere = with_pod(|pod| pod.mounts[0].path = "/mnt".into());
+    assert!(matches!(
+        refusals(launch(false), &elsewhere, &Limits::default())[..],
+        [Refusal::WrongMountPath { .. }]
+    ));
+}
+
+#[test]
+fn a_second_job_is_refused_unless_forced_and_unknown_is_not_none() {
+    let job = JobId::parse("20260703-132525_train_00ab").unwrap();
+    for live_jobs in [LiveJobs::Known(vec![job]), LiveJobs::Unknown("no answer".into())] {
+        let facts = Facts { live_jobs, ..with_pod(|_| {}) };
+        assert_eq!(refusals(launch(false), &facts, &Limits::default()).len(), 1);
+        assert!(refusals(launch(true), &facts, &Limits::default()).is_empty());
+    }
+}
+
+#[test]
+fn terminate_needs_the_vehicle_and_the_verbatim_words() {
+    let facts = with_pod(|pod| pod.status = PodStatus::Exited);
+    for words in ["", "yes", "Terminate lts-replication", "terminate lts-replication ", "terminate"]
+    {
+        let draft = plan::terminate(&vehicle(), true, words, &facts);
+        assert!(
+            matches!(
+                refusals(draft, &facts, &Limits::default())[..],
+                [Refusal::NotConfirmed { .. }]
+            ),
+            "{words}"
+        );
+    }
+    let words = "terminate lts-replication";
+    let unnamed = plan::terminate(&vehicle(), false, words, &facts);
+    assert!(matches!(
+        refusals(unnamed, &facts, &Limits::default())[..],
+        [Refusal::VehicleNotNamed { .. }]
+    ));
+    let named = plan::terminate(&vehicle(), true, words, &facts);
+    assert!(refusals(named, &facts, &Limits::default()).is_empty());
+}
