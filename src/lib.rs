@@ -8,8 +8,10 @@
 pub mod cli;
 pub mod clock;
 pub mod cloud;
+pub mod config;
 pub mod domain;
 pub mod guard;
+pub mod key_source;
 pub mod plan;
 pub mod pod;
 pub mod secret;
