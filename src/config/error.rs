@@ -125,7 +125,10 @@ impl Problems {
         what: impl Into<String>,
         fix: impl Into<String>,
     ) {
-        let problem = Problem { line, key: key.into(), what: what.into(), fix: fix.into() };
+        // Somebody may have pasted an API key anywhere, also where a key's name belongs.
+        let clean = |text: String| crate::secret::scrub(&text, &[]);
+        let (key, what, fix) = (clean(key.into()), clean(what.into()), clean(fix.into()));
+        let problem = Problem { line, key, what, fix };
         if !self.0.contains(&problem) {
             self.0.push(problem);
         }

@@ -5,6 +5,7 @@
 //! layer may loosen another's. A key that is not known is an error, since a misspelt limit is no
 //! limit; everything that is wrong is told at once, with line, key, value and what would do.
 
+mod declared;
 mod env;
 mod error;
 mod find;
@@ -124,7 +125,7 @@ impl Config {
         let name = name.unwrap_or(&self.default_vehicle.0);
         self.vehicles.iter().find(|vehicle| vehicle.name.0 == name).ok_or_else(|| {
             ConfigError::UnknownVehicle {
-                given: name.chars().take(80).collect(),
+                given: crate::secret::scrub(name, &[]).chars().take(80).collect(),
                 path: self.path.clone(),
                 fix: error::nearest(name, self.vehicles.iter().map(|v| v.name.0.as_str())),
             }

@@ -217,13 +217,17 @@ fn check(node: &Node, key: &Key) -> Result<Value, Wrong> {
             wrong(what, format!("write hours such as {}, or off", key.example))
         }),
         Kind::Strangers => strangers(node),
-        Kind::Mapping => Ok(Value::Mapping(node.clone())),
+        Kind::Mapping => match node.value {
+            yaml::Value::Map(_) => Ok(Value::Mapping(node.clone())),
+            _ => unfit("is not a mapping"),
+        },
     }
 }
 
 /// An example, and the default where there is one.
 fn would_do(key: &Key) -> String {
-    let required = keys::OWN.iter().chain(keys::TRAINING).any(|own| own.name == key.name);
+    let required = key.name == "vehicles"
+        || keys::OWN.iter().chain(keys::TRAINING).any(|own| own.name == key.name);
     let or_default = if required { "" } else { ", or leave the key out" };
     format!("write for example {}{or_default}", key.example)
 }

@@ -1,12 +1,11 @@
 //! From checked keys to settings: a vehicle's own key over the shared one over the default, paths
 //! made absolute, and the rules that hold between keys.
 
-use super::error::{Problems, nearest};
+use super::declared::{self, Declared};
+use super::error::Problems;
 use super::read::{self, Entry, Section, Value};
 use super::yaml::Node;
-use super::{
-    CloudChoice, Config, ConfigError, Environment, FuseHours, Training, keys, paths, value, yaml,
-};
+use super::{CloudChoice, Config, ConfigError, Environment, FuseHours, keys, paths, yaml};
 use crate::domain::{
     Ceiling, CloudTier, DataCenterId, GpuTypeId, Limits, Timeouts, Usd, UsdPerHour, Vehicle,
     VehicleName,
@@ -17,13 +16,6 @@ use std::time::Duration;
 
 /// Read like a file under the user's own, so that a default is checked as a given value is.
 pub(super) const DEFAULTS: &str = include_str!("defaults.yaml");
-
-/// A vehicle's checked keys.
-struct Declared {
-    name: String,
-    path: String,
-    section: Section,
-}
 
 /// Checks and resolves a file's text. `path` is absolute.
 pub(super) fn config(text: &str, path: &Path, env: &Environment) -> Result<Config, ConfigError> {
@@ -37,9 +29,9 @@ pub(super) fn config(text: &str, path: &Path, env: &Environment) -> Result<Confi
         yaml::Value::Null => Section::default(),
         _ => read::section(&tree, "", &file_keys, &mut problems),
     };
-    let declared = vehicles(&file, &mut problems);
-    let trainings = trainings(&file, &declared, &mut problems);
-    let default_vehicle = default_vehicle(&file, &declared, &mut problems);
+    let declared = declared::vehicles(&file, &mut problems);
+    let trainings = declared::trainings(&file, &declared, &mut problems);
+    let default_vehicle = declared::default_vehicle(&file, &declared, &mut problems);
     let mut resolver = Resolver { file, defaults, path, env, problems };
     let resolved = resolver.resolve(&declared);
     match resolved {
@@ -48,7 +40,14 @@ pub(super) fn config(text: &str, path: &Path, env: &Environment) -> Result<Confi
             config.default_vehicle = default_vehicle;
             Ok(config)
         }
-        _ => Err(resolver.problems.into_error(path.to_owned())),
+        _ => {
+            if resolver.problems.is_empty() {
+                // A hole in the table of keys: a mistake of ours, but never an empty message.
+                let fix = "this is a fault of podtether; please report it with the file";
+                resolver.problems.add(0, "the file", "could not be resolved", fix);
+            }
+            Err(resolver.problems.into_error(path.to_owned()))
+        }
     }
 }
 
@@ -59,93 +58,6 @@ fn parsed(text: &str, path: &Path) -> Result<Node, ConfigError> {
         column: error.column,
         detail: crate::secret::scrub(&error.detail, &[]),
     })
-}
-
-fn vehicles(file: &Section, problems: &mut Problems) -> Vec<Declared> {
-    let Some(Entry { line, value: Value::Mapping(node), .. }) = file.get("vehicles") else {
-        if !file.was_given("vehicles") {
-            problems.add(0, "vehicles", "is missing", "declare at least one vehicle under it");
-        }
-        return Vec::new();
-    };
-    let Some(pairs) = read::mapping(node, "vehicles", problems) else { return Vec::new() };
-    if pairs.is_empty() {
-        problems.add(*line, "vehicles", "is empty", "declare at least one vehicle under it");
-    }
-    let known = keys::of_vehicle();
-    let mut declared = Vec::new();
-    for (name, node) in pairs {
-        let path = read::join("vehicles", &name.name);
-        if let Err(fault) = value::declared_name(&name.name) {
-            problems.add(name.at.line, &path, fault.why, fault.fix);
-        }
-        let mut section = read::section(node, &path, &known, problems);
-        section.line = name.at.line;
-        for key in keys::OWN {
-            if matches!(node.value, yaml::Value::Map(_)) && !section.was_given(key.name) {
-                let fix = format!("write for example {}: {}", key.name, key.example);
-                problems.add(name.at.line, read::join(&path, key.name), "is missing", fix);
-            }
-        }
-        declared.push(Declared { name: name.name.clone(), path, section });
-    }
-    declared
-}
-
-fn trainings(file: &Section, declared: &[Declared], problems: &mut Problems) -> Vec<Training> {
-    let Some(Entry { value: Value::Mapping(node), .. }) = file.get("trainings") else {
-        return Vec::new();
-    };
-    let known: Vec<_> = keys::TRAINING.iter().collect();
-    let mut trainings = Vec::new();
-    for (name, node) in read::mapping(node, "trainings", problems).unwrap_or_default() {
-        let path = read::join("trainings", &name.name);
-        if let Err(fault) = value::declared_name(&name.name) {
-            problems.add(name.at.line, &path, fault.why, fault.fix);
-        }
-        let section = read::section(node, &path, &known, problems);
-        match section.get("vehicle") {
-            Some(entry) => {
-                if let Some(vehicle) = declared_vehicle(entry, declared, problems) {
-                    trainings.push(Training { name: name.name.clone(), vehicle });
-                }
-            }
-            None if matches!(node.value, yaml::Value::Map(_)) && !section.was_given("vehicle") => {
-                let fix = format!("name one of: {}", names(declared));
-                problems.add(name.at.line, read::join(&path, "vehicle"), "is missing", fix);
-            }
-            None => {}
-        }
-    }
-    trainings
-}
-
-fn default_vehicle(file: &Section, declared: &[Declared], problems: &mut Problems) -> VehicleName {
-    let given = file.get("default_vehicle");
-    given
-        .and_then(|entry| declared_vehicle(entry, declared, problems))
-        // The first that is declared; with none at all there is a problem already.
-        .unwrap_or_else(|| {
-            VehicleName(declared.first().map_or_else(String::new, |v| v.name.clone()))
-        })
-}
-
-fn declared_vehicle(
-    entry: &Entry,
-    declared: &[Declared],
-    problems: &mut Problems,
-) -> Option<VehicleName> {
-    let Value::Text(name) = &entry.value else { return None };
-    if declared.iter().any(|vehicle| vehicle.name == *name) {
-        return Some(VehicleName(name.clone()));
-    }
-    let fix = nearest(name, declared.iter().map(|vehicle| vehicle.name.as_str()));
-    problems.add(entry.line, &entry.path, format!("{name} is not a declared vehicle"), fix);
-    None
-}
-
-fn names(declared: &[Declared]) -> String {
-    declared.iter().map(|vehicle| vehicle.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 struct Resolver<'a> {
@@ -204,15 +116,20 @@ impl Resolver<'_> {
         if text(self.shared("cloud"))? != "local" {
             return Some(CloudChoice::RunPod);
         }
-        if let Some(entry) = self.file.get("local.state_dir").cloned() {
-            return self.expanded(&entry).map(|state_dir| CloudChoice::Local { state_dir });
-        }
-        let state_dir = self.env.state_dir().map(|state| state.join("local"));
-        if state_dir.is_none() {
-            let what = "has no default: neither HOME nor PODTETHER_STATE_DIR is an absolute path";
-            self.problems.add(0, "local.state_dir", what, "set HOME or local.state_dir");
-        }
-        state_dir.map(|state_dir| CloudChoice::Local { state_dir })
+        let state_dir = match self.file.get("local.state_dir").cloned() {
+            Some(entry) => self.expanded(&entry)?,
+            None => {
+                let state_dir = self.env.state_dir().map(|state| state.join("local"));
+                // Paths inside a pod are text, and a local pod's are inside this folder.
+                let Some(state_dir) = state_dir.filter(|path| path.to_str().is_some()) else {
+                    let what = "has no default: neither HOME nor PODTETHER_STATE_DIR is an absolute path in UTF-8";
+                    self.problems.add(0, "local.state_dir", what, "set HOME or local.state_dir");
+                    return None;
+                };
+                state_dir
+            }
+        };
+        Some(CloudChoice::Local { state_dir })
     }
 
     fn expanded(&mut self, entry: &Entry) -> Option<PathBuf> {

@@ -14,7 +14,7 @@ pub enum KeyError {
     },
     /// What is stored cannot be a key.
     #[error(
-        "what {place} holds is no API key: it contains white space, line ends or other characters that no key has. {}",
+        "what {place} holds is no API key: it is too long or contains white space or other characters that no key has. {}",
         how_to_store()
     )]
     Malformed {
