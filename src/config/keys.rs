@@ -212,7 +212,7 @@ pub(super) const TOP: &[Key] = &[
     ),
     key(
         "keychain_account",
-        Kind::Text(value::any),
+        Kind::Text(value::account),
         "ann",
         "Account of the API key in the keychain; else the login name.",
     ),

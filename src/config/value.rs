@@ -28,6 +28,15 @@ pub(super) fn any(text: &str) -> Result<(), Fault> {
     Ok(())
 }
 
+/// A keychain account. It is an argument of the keychain's program and must not look like an option.
+pub(super) fn account(text: &str) -> Result<(), Fault> {
+    any(text)?;
+    if text.starts_with('-') {
+        return Err(fault("starts with '-'", "write the login name, or leave the key out"));
+    }
+    Ok(())
+}
+
 /// A text without white space.
 pub(super) fn word(text: &str) -> Result<(), Fault> {
     any(text)?;

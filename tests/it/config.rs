@@ -391,6 +391,10 @@ fn a_text_that_breaks_its_rule_is_refused_with_one_that_would_do() {
             "keychain_account: \" ann\" has white space around it; write \"ann\"",
         ),
         (
+            "keychain_account: -w",
+            "keychain_account: -w starts with '-'; write the login name, or leave the key out",
+        ),
+        (
             "default_vehicle: subb",
             "default_vehicle: subb is not a declared vehicle; did you mean sub?",
         ),
