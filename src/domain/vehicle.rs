@@ -98,6 +98,24 @@ pub struct Limits {
     pub max_usd_per_hour: Option<UsdPerHour>,
     /// Highest total spend.
     pub budget_usd: Option<super::Usd>,
+    /// Highest worst-case cost of one job.
+    pub max_usd_per_job: Option<super::Usd>,
     /// Most GPUs of one pod.
     pub max_gpu_count: Option<u32>,
+}
+
+impl Limits {
+    /// Both at once: of each limit the tighter one, and one that only one side sets.
+    #[must_use]
+    pub fn tighter(&self, other: &Self) -> Self {
+        fn least<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
+            one.into_iter().chain(other).min()
+        }
+        Self {
+            max_usd_per_hour: least(self.max_usd_per_hour, other.max_usd_per_hour),
+            budget_usd: least(self.budget_usd, other.budget_usd),
+            max_usd_per_job: least(self.max_usd_per_job, other.max_usd_per_job),
+            max_gpu_count: least(self.max_gpu_count, other.max_gpu_count),
+        }
+    }
 }

@@ -1,0 +1,264 @@
+//! Every key of the file in one table: its name, what it may hold and what it means. The reader,
+//! the suggestions and the JSON Schema are all made from it.
+
+use super::value::{self, Check};
+
+/// What a key may hold.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// One text that passes the check.
+    Text(Check),
+    /// A list of at least one text, each of which passes the check, none twice.
+    Texts(Check),
+    /// A path.
+    Path,
+    /// A whole number of `unit` from `min` to `max`.
+    Whole { unit: Unit, min: u32, max: u32 },
+    /// A positive amount of dollars.
+    Money,
+    /// Hours, or `off`.
+    FuseHours,
+    /// `refuse`, or `{tolerate: [names]}`.
+    Strangers,
+    /// A mapping that has a reader of its own.
+    Mapping,
+}
+
+/// The unit of a whole number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Count,
+    Seconds,
+    Minutes,
+    Gigabytes,
+}
+
+/// A key.
+pub(super) struct Key {
+    /// Its name; a dot stands for a nested mapping.
+    pub name: &'static str,
+    pub kind: Kind,
+    /// A value that would do, as it is written in the file.
+    pub example: &'static str,
+    pub meaning: &'static str,
+}
+
+const fn key(name: &'static str, kind: Kind, example: &'static str, meaning: &'static str) -> Key {
+    Key { name, kind, example, meaning }
+}
+
+const fn whole(unit: Unit, min: u32, max: u32) -> Kind {
+    Kind::Whole { unit, min, max }
+}
+
+/// The longest of any ceiling, as in `domain::Ceiling`: a week.
+const WEEK_SEC: u32 = crate::domain::Ceiling::MAX_SEC;
+const CEILING: Kind = whole(Unit::Seconds, 1, WEEK_SEC);
+
+/// Keys that stand at the top for all vehicles, or inside one to override it.
+pub(super) const SHARED: &[Key] = &[
+    key(
+        "cloud_type",
+        Kind::Text(value::cloud_type),
+        "SECURE",
+        "Cloud tier; only SECURE is allowed.",
+    ),
+    key(
+        "gpu_type_ids",
+        Kind::Texts(value::any),
+        "[\"NVIDIA GeForce RTX 4090\"]",
+        "Allowed GPU types, first choice first.",
+    ),
+    key("gpu_count", whole(Unit::Count, 1, 64), "1", "GPUs of the pod."),
+    key(
+        "image_name",
+        Kind::Text(value::word),
+        "runpod/pytorch:2.4.0-py3.11-cuda12.4.1-devel-ubuntu22.04",
+        "Container image.",
+    ),
+    key(
+        "allowed_cuda_versions",
+        Kind::Texts(value::cuda_version),
+        "[\"12.4\", \"12.8\"]",
+        "CUDA versions that a host may have.",
+    ),
+    key(
+        "container_disk_gb",
+        whole(Unit::Gigabytes, 1, 10_000),
+        "30",
+        "Container disk in GB; wiped on every stop.",
+    ),
+    key(
+        "volume_mount_path",
+        Kind::Text(value::mount_path),
+        "/workspace",
+        "Where the network volume is mounted.",
+    ),
+    // The bounds are RunPod's (REST v2, schema CreateNetworkVolumeRequest).
+    key(
+        "network_volume_gb",
+        whole(Unit::Gigabytes, 10, 4_096),
+        "60",
+        "Size of the network volume in GB, when it has to be created.",
+    ),
+    key(
+        "ports",
+        Kind::Texts(value::port),
+        "[\"22/tcp\"]",
+        "Ports to expose; 22/tcp must be among them.",
+    ),
+    key(
+        "ssh_identity",
+        Kind::Path,
+        "~/.ssh/id_ed25519",
+        "The private SSH key; its .pub neighbour is given to the pod.",
+    ),
+    key(
+        "idle_minutes",
+        whole(Unit::Minutes, 1, WEEK_SEC / 60),
+        "60",
+        "Quiet minutes after which the pod's watchdog stops it.",
+    ),
+    key("timeouts.setup_sec", CEILING, "5400", "Default ceiling of run_pod_setup, in seconds."),
+    key(
+        "timeouts.training_sec",
+        CEILING,
+        "3600",
+        "Default ceiling of launch_training, in seconds.",
+    ),
+    key("timeouts.sweep_sec", CEILING, "3600", "Default ceiling of axis_sanity_sweep, in seconds."),
+    key("timeouts.job_sec", CEILING, "3600", "Default ceiling of run_job, in seconds."),
+    key(
+        "timeouts.exec_max_sec",
+        whole(Unit::Seconds, 1, 3_600),
+        "600",
+        "Longest timeout_sec of exec_on_pod, in seconds.",
+    ),
+    key(
+        "poll.budget_sec",
+        whole(Unit::Seconds, 1, 7_200),
+        "300",
+        "How long the CLIs wait for a pod, in seconds.",
+    ),
+    key(
+        "poll.interval_sec",
+        whole(Unit::Seconds, 1, 300),
+        "10",
+        "How often a wait looks again, in seconds.",
+    ),
+    key(
+        "boot_max_sec",
+        whole(Unit::Seconds, 1, 7_200),
+        "900",
+        "A boot that takes longer is stopped, in seconds.",
+    ),
+    key(
+        "min_driver_version",
+        Kind::Text(value::driver_version),
+        "\"535.129.03\"",
+        "Lowest NVIDIA driver version that will do.",
+    ),
+];
+
+/// Keys that a vehicle must have itself.
+pub(super) const OWN: &[Key] = &[
+    key("pod_name", Kind::Text(value::name), "my-pod", "Name of the vehicle's one pod."),
+    key(
+        "network_volume_name",
+        Kind::Text(value::name),
+        "my-volume",
+        "Name of the vehicle's network volume.",
+    ),
+    key(
+        "datacenter_preference",
+        Kind::Texts(value::data_center),
+        "[EU-RO-1, US-TX-3]",
+        "Data centres for the volume, first choice first.",
+    ),
+    key(
+        "known_hosts_file",
+        Kind::Path,
+        "~/.ssh/known_hosts_runpod",
+        "Where the pod's host keys are pinned.",
+    ),
+    key("local_log_dir", Kind::Path, "logs/pod", "Where logs and results come to."),
+];
+
+/// Limits that hold for all vehicles or, inside one, for that one; the tighter of the two wins.
+pub(super) const LIMITS: &[Key] = &[
+    key(
+        "limits.max_usd_per_hour",
+        Kind::Money,
+        "0.80",
+        "Highest price of a whole pod for one hour, in USD.",
+    ),
+    key("limits.max_usd_per_job", Kind::Money, "5", "Highest worst-case cost of one job, in USD."),
+    key("limits.max_gpu_count", whole(Unit::Count, 1, 64), "1", "Most GPUs of one pod."),
+];
+
+/// The rest of the file.
+pub(super) const TOP: &[Key] = &[
+    key(
+        "cloud",
+        Kind::Text(value::cloud),
+        "runpod",
+        "`runpod`, or `local` for the twin on this machine.",
+    ),
+    key(
+        "default_vehicle",
+        Kind::Text(value::any),
+        "my-vehicle",
+        "The vehicle that is meant when none is named; else the first.",
+    ),
+    key(
+        "keychain_account",
+        Kind::Text(value::account),
+        "ann",
+        "Account of the API key in the keychain; else the login name.",
+    ),
+    key("strangers", Kind::Strangers, "refuse", "What to do about pods that no vehicle declares."),
+    key("limits.budget_usd", Kind::Money, "174", "Highest total spend over all vehicles, in USD."),
+    key(
+        "fuse.auto_arm_hours",
+        Kind::FuseHours,
+        "3.0",
+        "Hours until the laptop's fuse stops a pod, or `off`.",
+    ),
+    key(
+        "local.state_dir",
+        Kind::Path,
+        "~/podtether-local",
+        "Where the local cloud keeps its pods and volumes.",
+    ),
+    key(
+        "vehicles",
+        Kind::Mapping,
+        "{my-vehicle: {pod_name: my-pod, …}}",
+        "Name to settings of each vehicle.",
+    ),
+    key(
+        "trainings",
+        Kind::Mapping,
+        "{my-training: {vehicle: my-vehicle}}",
+        "Name to settings of each training.",
+    ),
+    key("notify", Kind::Mapping, "{}", "Accepted for a later version, not used by this one."),
+];
+
+/// Keys of one training.
+pub(super) const TRAINING: &[Key] =
+    &[key("vehicle", Kind::Text(value::any), "my-vehicle", "The vehicle that it runs on.")];
+
+/// Keys of `strangers`, when it is not the word `refuse`.
+pub(super) const STRANGERS: &[Key] =
+    &[key("tolerate", Kind::Texts(value::name), "[my-other-pod]", "Names of pods to put up with.")];
+
+/// Every key of the file's top level.
+pub(super) fn of_file() -> Vec<&'static Key> {
+    [TOP, SHARED, LIMITS].into_iter().flatten().collect()
+}
+
+/// Every key of one vehicle.
+pub(super) fn of_vehicle() -> Vec<&'static Key> {
+    [OWN, SHARED, LIMITS].into_iter().flatten().collect()
+}

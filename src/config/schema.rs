@@ -1,0 +1,96 @@
+//! A JSON Schema of the file, for editors. Made from the table of keys, so it cannot drift.
+
+use super::keys::{self, Key, Kind};
+use super::resolve::DEFAULTS;
+use super::yaml::{self, Node};
+use serde_json::{Map, Value, json};
+
+/// The JSON Schema (2020-12) of `podtether.yaml`. It is for completion and hints while writing:
+/// what [`super::load`] checks is stricter.
+#[must_use]
+pub fn schema() -> Value {
+    let defaults = yaml::parse(DEFAULTS).ok();
+    let mut file = object(&keys::of_file(), defaults.as_ref());
+    let mut vehicle = object(&keys::of_vehicle(), None);
+    if let Some(vehicle) = vehicle.as_object_mut() {
+        let required: Vec<&str> = keys::OWN.iter().map(|key| key.name).collect();
+        vehicle.insert("required".to_owned(), json!(required));
+    }
+    let mut training = object(&keys::TRAINING.iter().collect::<Vec<_>>(), None);
+    if let Some(training) = training.as_object_mut() {
+        training.insert("required".to_owned(), json!(["vehicle"]));
+    }
+    for (name, inside) in [("vehicles", vehicle), ("trainings", training)] {
+        if let Some(property) = file.pointer_mut(&format!("/properties/{name}")) {
+            property["additionalProperties"] = inside;
+        }
+    }
+    file["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    file["title"] = json!("podtether.yaml");
+    file["required"] = json!(["vehicles"]);
+    file
+}
+
+fn object(keys: &[&'static Key], defaults: Option<&Node>) -> Value {
+    let mut properties = Map::new();
+    for key in keys {
+        let mut property = one(key);
+        if let Some(default) = defaults.and_then(|defaults| lookup(defaults, key.name)) {
+            property["default"] = plain(default);
+        }
+        match key.name.split_once('.') {
+            None => {
+                properties.insert(key.name.to_owned(), property);
+            }
+            Some((group, name)) => {
+                let group = properties.entry(group).or_insert_with(
+                    || json!({"type": "object", "additionalProperties": false, "properties": {}}),
+                );
+                group["properties"][name] = property;
+            }
+        }
+    }
+    json!({"type": "object", "additionalProperties": false, "properties": properties})
+}
+
+fn one(key: &Key) -> Value {
+    let mut property = match key.kind {
+        Kind::Text(_) if key.name == "cloud" => json!({"enum": ["runpod", "local"]}),
+        Kind::Text(_) if key.name == "cloud_type" => json!({"enum": ["SECURE"]}),
+        Kind::Text(_) | Kind::Path => json!({"type": ["string", "number"]}),
+        Kind::Texts(_) => json!({
+            "type": "array", "items": {"type": ["string", "number"]}, "minItems": 1, "uniqueItems": true,
+        }),
+        Kind::Whole { min, max, .. } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Kind::Money => json!({"type": "number", "exclusiveMinimum": 0}),
+        Kind::FuseHours => json!({
+            "oneOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 168}, {"const": "off"}],
+        }),
+        Kind::Strangers => json!({
+            "oneOf": [{"const": "refuse"}, object(&keys::STRANGERS.iter().collect::<Vec<_>>(), None)],
+        }),
+        Kind::Mapping => json!({"type": "object"}),
+    };
+    property["description"] = json!(key.meaning);
+    property
+}
+
+fn lookup<'a>(node: &'a Node, dotted: &str) -> Option<&'a Node> {
+    dotted.split('.').try_fold(node, |node, name| match &node.value {
+        yaml::Value::Map(pairs) => {
+            pairs.iter().find(|(key, _)| key.name == name).map(|(_, value)| value)
+        }
+        _ => None,
+    })
+}
+
+fn plain(node: &Node) -> Value {
+    match &node.value {
+        yaml::Value::Null | yaml::Value::Map(_) => Value::Null,
+        yaml::Value::Text(text) => json!(text),
+        yaml::Value::Bool | yaml::Value::Number => {
+            serde_json::from_str(&node.source).unwrap_or(Value::Null)
+        }
+        yaml::Value::List(items) => items.iter().map(plain).collect(),
+    }
+}
