@@ -13,3 +13,4 @@ pub mod guard;
 pub mod plan;
 pub mod pod;
 pub mod secret;
+pub mod watch;
