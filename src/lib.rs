@@ -13,4 +13,5 @@ pub mod guard;
 pub mod plan;
 pub mod pod;
 pub mod secret;
+pub mod training;
 pub mod watch;
