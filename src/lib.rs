@@ -11,6 +11,7 @@ pub mod cloud;
 pub mod domain;
 pub mod guard;
 pub mod plan;
+pub mod plot;
 pub mod pod;
 pub mod secret;
 pub mod training;

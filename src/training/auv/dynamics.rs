@@ -53,8 +53,8 @@ pub fn step(hull: &Hull, state: &mut State, command: &[f64; 8], dt: f64) {
 
     let v = state.velocity;
     let moved = state.attitude.rotate([v[0] * dt, v[1] * dt, v[2] * dt]);
-    for axis in 0..3 {
-        state.position[axis] += moved[axis];
+    for (position, moved) in state.position.iter_mut().zip(moved) {
+        *position += moved;
     }
     let turn = Quaternion::from_turn([v[3] * dt, v[4] * dt, v[5] * dt]);
     state.attitude = state.attitude.after(turn);
@@ -64,14 +64,11 @@ pub fn step(hull: &Hull, state: &mut State, command: &[f64; 8], dt: f64) {
 fn propulsion(hull: &Hull, state: &mut State, command: &[f64; 8], dt: f64) -> [f64; 6] {
     let approach = Thruster::approach(dt);
     let mut load = [0.0; 6];
-    for index in 0..8 {
-        let before = state.thrust[index];
-        let thrust = before + approach * (Thruster::steady(command[index]) - before);
-        state.thrust[index] = thrust;
-        let thruster = &hull.thrusters[index];
+    for ((thrust, command), thruster) in state.thrust.iter_mut().zip(command).zip(&hull.thrusters) {
+        *thrust += approach * (Thruster::steady(*command) - *thrust);
         for axis in 0..3 {
-            load[axis] += thrust * thruster.direction[axis];
-            load[axis + 3] += thrust * thruster.arm[axis];
+            load[axis] += *thrust * thruster.direction[axis];
+            load[axis + 3] += *thrust * thruster.arm[axis];
         }
     }
     load

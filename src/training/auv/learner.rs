@@ -27,7 +27,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { seed: 1, envs: 96, episode_steps: 120, noise: 0.3, step_size: 0.3 }
+        Self { seed: 1, envs: 160, episode_steps: 120, noise: 0.3, step_size: 0.3 }
     }
 }
 

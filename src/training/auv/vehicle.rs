@@ -135,11 +135,10 @@ mod tests {
                 (axis..8).max_by(|a, b| rows[*a][axis].abs().total_cmp(&rows[*b][axis].abs()));
             rows.swap(axis, best.unwrap());
             assert!(rows[axis][axis].abs() > 1e-3, "axis {axis} is out of reach");
-            for row in axis + 1..8 {
-                let factor = rows[row][axis] / rows[axis][axis];
-                for column in 0..6 {
-                    rows[row][column] -= factor * rows[axis][column];
-                }
+            let pivot = rows[axis];
+            for row in &mut rows[axis + 1..] {
+                let factor = row[axis] / pivot[axis];
+                row.iter_mut().zip(pivot).for_each(|(cell, above)| *cell -= factor * above);
             }
         }
     }
