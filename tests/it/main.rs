@@ -10,3 +10,4 @@
 )]
 
 mod metrics;
+mod training;

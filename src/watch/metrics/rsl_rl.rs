@@ -25,7 +25,7 @@ struct Open {
 
 impl Family for RslRl {
     fn line(&mut self, line: &str) -> Option<Block> {
-        let line = line.trim();
+        let line = without_rank(line.trim());
         if let Some((iteration, total)) = title(line) {
             let block = Block::at(iteration, Some(total));
             let before = self.open.replace(Open { block, has_numbers: false, ruled: false });
@@ -54,8 +54,18 @@ impl Family for RslRl {
     }
 }
 
-/// `Learning iteration i/N` at the end of a line. Something may stand before it (the prefix of a
-/// launcher, the rest of another process's line) and `[0m` after it, where a capture lost the ESC.
+/// The line without the rank that torch's launcher may put before it: `[default0]:`, `[rank0]:`.
+fn without_rank(line: &str) -> &str {
+    let tagged = line.strip_prefix("[default").or_else(|| line.strip_prefix("[rank"));
+    let rest = tagged.and_then(|rest| rest.split_once("]:"));
+    match rest {
+        Some((rank, rest)) if rank.bytes().all(|byte| byte.is_ascii_digit()) => rest.trim_start(),
+        _ => line,
+    }
+}
+
+/// `Learning iteration i/N` at the end of a line. Something may stand before it (the rest
+/// of another process's line) and `[0m` after it, where a capture lost the ESC.
 fn title(line: &str) -> Option<(u64, u64)> {
     let line = line.strip_suffix("[0m").unwrap_or(line).trim_end();
     let (_, numbers) = line.rsplit_once("Learning iteration ")?;
@@ -210,6 +220,12 @@ mod tests {
     fn losses_that_are_no_numbers_are_named() {
         let blocks = parse(&BLOCK.replace("0.0107", "nan"));
         assert_eq!(blocks[0].not_finite(), ["Mean value_function loss"]);
+    }
+
+    #[test]
+    fn the_rank_before_every_line_hides_nothing() {
+        let ranked: String = BLOCK.lines().map(|line| format!("[default0]:{line}\n")).collect();
+        assert_eq!(parse(&ranked), parse(BLOCK));
     }
 
     #[test]
