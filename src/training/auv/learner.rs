@@ -13,7 +13,7 @@ const REMEMBERED_EPISODES: usize = 100;
 /// What the learner is told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Fixes everything random.
+    /// Fixes everything random. Systems whose `exp` and `sin` round differently still part ways.
     pub seed: u64,
     /// Vehicles per iteration; two per direction that is tried, so an odd one is left out.
     pub envs: usize,
