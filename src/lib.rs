@@ -15,5 +15,8 @@ pub mod error;
 pub mod guard;
 pub mod key_source;
 pub mod plan;
+pub mod plot;
 pub mod pod;
 pub mod secret;
+pub mod training;
+pub mod watch;

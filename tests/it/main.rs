@@ -3,6 +3,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stderr,
     clippy::disallowed_methods,
     missing_docs,
     reason = "tests"
@@ -10,3 +11,5 @@
 
 mod config;
 mod key_source;
+mod metrics;
+mod training;

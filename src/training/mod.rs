@@ -1,0 +1,3 @@
+//! Trainings: what is run on a vehicle's pod.
+
+pub mod auv;
