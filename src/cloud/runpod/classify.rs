@@ -28,9 +28,10 @@ const NO_CAPACITY: [&str; 6] = [
 pub fn failure(answer: &Answer, tried: &str, now: DateTime<Utc>, key: &Secret) -> CloudError {
     let said = words(answer);
     let kind = kind(answer, said.as_deref(), now);
-    let detail = said.unwrap_or_else(|| match answer.is_empty() {
-        true => format!("HTTP {} with an empty body", answer.status),
-        false => format!("HTTP {}: {}", answer.status, answer.text()),
+    let detail = said.unwrap_or_else(|| match (answer.status, answer.is_empty()) {
+        (300..=399, _) => format!("HTTP {}: a redirect, which is never followed", answer.status),
+        (_, true) => format!("HTTP {} with an empty body", answer.status),
+        (_, false) => format!("HTTP {}: {}", answer.status, answer.text()),
     });
     error(kind, tried, answer, &detail, key)
 }

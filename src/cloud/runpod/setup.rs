@@ -124,15 +124,14 @@ pub fn checked_base(options: &RunPodOptions) -> Result<String, SetupError> {
         return Err(bad(&shown, "it is neither https nor http"));
     }
     let loopback_http = url.scheme() == "http" && is_loopback(&url);
+    let http_allowed = loopback_http && options.allow_loopback_http;
     let local_key = options.key.reveal().starts_with(LOCAL_KEY_PREFIX);
     match (options.is_local, local_key) {
         (true, _) if !loopback_http => return Err(SetupError::LocalElsewhere { url: shown }),
         (true, false) => return Err(SetupError::RealKeyForLocal),
         (false, true) => return Err(SetupError::LocalKeyForReal),
-        (false, false) if url.scheme() != "https" => {
-            if !(options.allow_loopback_http && loopback_http) {
-                return Err(SetupError::ClearText { url: shown });
-            }
+        (false, false) if url.scheme() != "https" && !http_allowed => {
+            return Err(SetupError::ClearText { url: shown });
         }
         _ => {}
     }
