@@ -3,12 +3,12 @@
 use super::answer::Answer;
 use super::classify;
 use super::retry::{self, Ask};
-use super::setup::{RunPodOptions, SetupError, checked_base, is_loopback};
+use super::setup::{RunPodOptions, SetupError, checked_base};
 use crate::clock::SharedClock;
 use crate::cloud::{CloudError, CloudErrorKind, RequestView};
 use crate::secret::Secret;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
-use reqwest::{Client, Method, Url};
+use reqwest::{Client, Method};
 use std::time::Duration;
 
 /// Sent with every request: the edge bans the default names of HTTP libraries (A10).
@@ -51,9 +51,12 @@ impl Rest {
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .referer(false);
-        // A proxy from the environment is for the way out, not for this machine.
-        let on_loopback = Url::parse(&base).is_ok_and(|url| is_loopback(&url));
-        let builder = if on_loopback { builder.no_proxy() } else { builder };
+        // Plain HTTP was let through for this machine only. It needs no proxy from the environment
+        // and no certificates, which a bare container does not have.
+        let builder = match base.starts_with("http://") {
+            true => builder.no_proxy().tls_certs_only([]),
+            false => builder,
+        };
         let client = builder.build().map_err(|error| SetupError::Client(error.without_url()))?;
         Ok(Self { client, base, key: options.key, budget: options.retry_budget, clock })
     }
@@ -180,7 +183,9 @@ impl Rest {
                 Ok(Some(chunk)) if answer.body.len() + chunk.len() <= BODY_MAX => {
                     answer.body.extend_from_slice(&chunk);
                 }
-                Ok(Some(_)) => return Err(self.malformed(&answer, tried, "an endless body")),
+                Ok(Some(_)) => {
+                    return Err(self.malformed(&answer, tried, "a body of more than 16 MiB"));
+                }
                 Ok(None) => return Ok(answer),
                 // A refusal is one, however much of its text came through.
                 Err(_) if !answer.is_success() => return Ok(answer),

@@ -91,7 +91,9 @@ pub enum SetupError {
     #[error("the API key has characters that can not be sent in a header; store it again")]
     BadKey,
     /// TLS or the HTTP client could not be set up.
-    #[error("the HTTP client could not be set up")]
+    #[error(
+        "the HTTP client could not be set up: {0}; on Linux the package ca-certificates must be installed"
+    )]
     Client(#[source] reqwest::Error),
 }
 
@@ -139,8 +141,7 @@ pub fn checked_base(options: &RunPodOptions) -> Result<String, SetupError> {
 }
 
 /// Whether the host is this machine.
-#[must_use]
-pub fn is_loopback(url: &Url) -> bool {
+fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())

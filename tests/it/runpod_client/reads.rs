@@ -95,7 +95,7 @@ async fn the_pod_list_holds_every_page_and_the_pods_of_clusters() {
     let asked = server.asked();
     let clusters = ("includeClusterPods".to_owned(), "true".to_owned());
     let cursor = ("cursor".to_owned(), "b2Zmc2V0PTE=".to_owned());
-    assert_eq!(asked[0].query(), [clusters.clone()]);
+    assert_eq!(asked[0].query(), std::slice::from_ref(&clusters));
     assert_eq!(asked[1].query(), [clusters, cursor]);
     for request in &asked {
         let agent = format!("podtether/{}", env!("CARGO_PKG_VERSION"));
@@ -303,6 +303,15 @@ async fn an_echoed_key_is_blanked() {
 }
 
 #[tokio::test]
+async fn a_body_without_end_is_not_read_to_its_end() {
+    let body = format!(r#"{{"pods":[],"x":"{}"}}"#, "x".repeat(17 * 1024 * 1024));
+    let server = Server::start([Reply::json(200, &body)]).await;
+    let error = client(&server, ONCE).pods().await.unwrap_err();
+    assert_eq!(error.kind, CloudErrorKind::Malformed);
+    assert!(error.detail.contains("16 MiB"), "{error}");
+}
+
+#[tokio::test]
 async fn silence_ends_at_the_time_limit() {
     let server = Server::start([Reply::Silence]).await;
     let options =
@@ -322,4 +331,17 @@ async fn a_local_client_says_that_it_is_one() {
     assert!(cloud.is_local());
     assert_eq!(cloud.pods().await, Ok(Vec::new()));
     assert!(!client(&server, ONCE).is_local());
+}
+
+/// The demo runs in a bare container: plain HTTP on loopback asks for no certificates.
+#[test]
+fn the_local_cloud_needs_no_certificates_on_the_machine() {
+    let this = std::env::current_exe().unwrap();
+    let output = std::process::Command::new(this)
+        .args(["--exact", "runpod_client::reads::a_local_client_says_that_it_is_one"])
+        .envs([("SSL_CERT_FILE", "/nowhere/cert.pem"), ("SSL_CERT_DIR", "/nowhere")])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
