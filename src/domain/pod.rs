@@ -175,7 +175,7 @@ pub struct Pod {
     /// Network volumes attached.
     pub mounts: Vec<NetworkMount>,
     /// Price of the whole pod for one hour as the provider reports it now. The provider reports 0
-    /// for a stopped pod.
+    /// for a stopped pod, which is unknown here: it does not say what a start would bill.
     pub price: Price,
     /// Direct SSH address, absent until ready.
     pub ssh: Option<SshEndpoint>,

@@ -10,6 +10,8 @@
 )]
 
 mod config;
+mod contract_client;
 mod key_source;
 mod metrics;
+mod runpod_client;
 mod training;
