@@ -7,3 +7,6 @@
     missing_docs,
     reason = "tests"
 )]
+
+mod ssh;
+mod sshd;
