@@ -14,4 +14,6 @@ mod contract_client;
 mod key_source;
 mod metrics;
 mod runpod_client;
+mod ssh;
+mod sshd;
 mod training;
