@@ -79,10 +79,10 @@ async fn a_create_is_not_sent_again_when_its_answer_is_lost() {
 
 #[tokio::test]
 async fn a_change_that_never_left_is_known_to_have_had_no_effect() {
-    let base = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        format!("http://{}", listener.local_addr().unwrap())
-    };
+    // Bound and never listening: the port stays taken and every connection is refused.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let base = format!("http://{}", socket.local_addr().unwrap());
     let cloud = RunPod::new(options(&base, ONCE), SystemClock::shared()).unwrap();
     let error = send(&cloud, &create_pod(), None).await.unwrap_err();
     assert_eq!(error.kind, CloudErrorKind::Network { never_sent: true });

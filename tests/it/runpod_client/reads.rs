@@ -135,6 +135,22 @@ async fn a_read_outlasts_failures_that_pass_and_counts_nothing_twice() {
     assert_eq!(server.asked().len(), 5);
 }
 
+/// B06.
+#[tokio::test]
+async fn each_page_is_asked_for_with_its_own_cursor_only() {
+    let third = fixture("pods_page_1").replace("b2Zmc2V0PTE=", "b2Zmc2V0PTI=");
+    let server = Server::start([pods_page_1(), Reply::json(200, &third), pods_page_2()]).await;
+    client(&server, ONCE).pods().await.unwrap();
+    let cursors: Vec<String> = server
+        .asked()
+        .iter()
+        .flat_map(|asked| asked.query())
+        .filter(|(name, _)| name == "cursor")
+        .map(|(_, value)| value)
+        .collect();
+    assert_eq!(cursors, ["b2Zmc2V0PTE=", "b2Zmc2V0PTI="]);
+}
+
 #[tokio::test]
 async fn a_pod_that_moves_between_two_pages_is_one_pod() {
     let again = fixture("pods_page_1").replace("true, \"nextCursor\"", "false, \"nextCursor\"");
