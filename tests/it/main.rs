@@ -7,3 +7,6 @@
     missing_docs,
     reason = "tests"
 )]
+
+mod contract_twin;
+mod local_cloud;
