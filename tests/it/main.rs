@@ -11,7 +11,9 @@
 
 mod config;
 mod contract_client;
+mod contract_twin;
 mod key_source;
+mod local_cloud;
 mod metrics;
 mod runpod_client;
 mod ssh;

@@ -1,1 +1,21 @@
-//! The local cloud: a twin of RunPod on loopback.
+//! The local cloud: a twin of RunPod's REST v2 on loopback whose pods are folders with an SSH
+//! server. It shares no wire shape with the `runpod` client, so that the two cannot share a mistake.
+
+mod api;
+mod catalog;
+mod daemon;
+mod document;
+mod faults;
+mod journal;
+mod lifecycle;
+mod loopback;
+mod paths;
+mod pod;
+mod serve;
+mod shim;
+mod twin;
+
+pub use daemon::{RunningCloud, StartError, ensure_running, find, stop};
+pub use faults::{FAULTS, Fault, FaultError, FaultKind, FaultValue};
+pub use serve::{LocalCloud, Options, ServeError, Timing};
+pub use shim::run as run_shim;

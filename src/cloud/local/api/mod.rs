@@ -1,0 +1,282 @@
+//! The HTTP side: one door that authenticates, records and answers every request.
+
+mod billing;
+mod catalog;
+mod create;
+mod page;
+mod pods;
+mod problem;
+mod shape;
+mod view;
+mod volumes;
+
+pub use problem::Problem;
+
+use super::faults::{Fault, Faults, RATE_LIMITED};
+use super::twin::{Twin, new_id};
+use axum::body::{Body, Bytes};
+use axum::extract::{Query, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::response::Response;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The largest body that is read, in bytes.
+const LARGEST_BODY: usize = 1 << 20;
+
+/// The header that marks every answer as local.
+pub const LOCAL_HEADER: &str = "x-podtether-local";
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Caller {
+    Account,
+    /// The key of one pod.
+    Pod(String),
+}
+
+/// One request, read to its end.
+struct Call {
+    method: String,
+    path: String,
+    query: HashMap<String, String>,
+    body: Bytes,
+    bearer: Option<String>,
+}
+
+impl Call {
+    fn query(&self, name: &str) -> Option<&str> {
+        self.query.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// A comma-separated list.
+    fn query_list(&self, name: &str) -> Vec<&str> {
+        self.query(name).map_or_else(Vec::new, |text| text.split(',').map(str::trim).collect())
+    }
+
+    fn json(&self) -> Result<Value, Problem> {
+        serde_json::from_slice(&self.body)
+            .map_err(|error| Problem::bad_request(format!("request body is no JSON: {error}")))
+    }
+}
+
+/// What a request gets.
+enum Answer {
+    Json(u16, Value),
+    Empty,
+    /// The connection is cut instead of an answer.
+    Cut,
+}
+
+pub fn router(twin: Arc<Twin>) -> axum::Router {
+    axum::Router::new().fallback(handle).with_state(twin)
+}
+
+async fn handle(State(twin): State<Arc<Twin>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = axum::body::to_bytes(body, LARGEST_BODY).await else {
+        return respond(Err(Problem::bad_request("request body is too large or was cut off")));
+    };
+    let call = Call {
+        method: parts.method.as_str().to_owned(),
+        path: parts.uri.path().to_owned(),
+        query: query_of(&parts.uri),
+        body,
+        bearer: bearer(&parts.headers),
+    };
+    // In a task of its own: a caller that hangs up must not leave a change half done. A pod that
+    // stops itself hangs up by dying.
+    let answered = tokio::spawn(async move {
+        let outcome = answer(&twin, &call).await;
+        record(&twin, &call, &outcome);
+        outcome
+    });
+    respond(answered.await.unwrap_or_else(|error| Err(Problem::internal(&error.to_string()))))
+}
+
+fn query_of(uri: &Uri) -> HashMap<String, String> {
+    Query::<HashMap<String, String>>::try_from_uri(uri).map_or_else(|_| HashMap::new(), |q| q.0)
+}
+
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, key) = text.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim().to_owned())
+}
+
+fn authenticate(twin: &Twin, call: &Call) -> Result<Caller, Problem> {
+    let Some(key) = call.bearer.as_deref().filter(|key| !key.is_empty()) else {
+        return Err(Problem::new(401, "missing bearer token (this is podtether's local cloud)"));
+    };
+    if key == twin.key.reveal() {
+        return Ok(Caller::Account);
+    }
+    let document = twin.document();
+    let owner = document.pods.iter().find(|pod| pod.key == key);
+    owner.map(|pod| Caller::Pod(pod.id.clone())).ok_or_else(|| {
+        Problem::new(
+            401,
+            "this is podtether's local cloud and that is not its key; the key stands in \
+             daemon.json of its state folder, and a real RunPod key does not belong here",
+        )
+    })
+}
+
+async fn answer(twin: &Arc<Twin>, call: &Call) -> Result<Answer, Problem> {
+    if call.path.starts_with("/v2/") && twin.faults().happens(RATE_LIMITED) {
+        return Err(Problem::rate_limited(1));
+    }
+    let caller = authenticate(twin, call)?;
+    let path: Vec<&str> = call.path.trim_start_matches('/').split('/').collect();
+    permit(&caller, call, &path)?;
+    match (call.method.as_str(), path.as_slice()) {
+        ("GET", ["v2", "pods"]) => pods::list(twin, call),
+        ("POST", ["v2", "pods"]) => pods::create(twin, call),
+        ("GET", ["v2", "pods", id]) => pods::get(twin, id),
+        ("DELETE", ["v2", "pods", id]) => pods::delete(twin, id).await,
+        ("POST", ["v2", "pods", id, "action"]) => pods::action(twin, call, id).await,
+        ("GET", ["v2", "network-volumes"]) => volumes::list(twin, call),
+        ("POST", ["v2", "network-volumes"]) => volumes::create(twin, call),
+        ("GET", ["v2", "network-volumes", id]) => volumes::get(twin, id),
+        ("DELETE", ["v2", "network-volumes", id]) => volumes::delete(twin, id),
+        ("GET", ["v2", "catalog", "gpus"]) => catalog::gpus(call),
+        ("GET", ["v2", "catalog", "datacenters"]) => catalog::data_centers(call),
+        ("GET", ["v2", "billing", "pods"]) => billing::pods(twin, call),
+        ("GET", ["v2", "billing", "network-volumes"]) => billing::volumes(twin, call),
+        ("GET", ["_local"]) => Ok(Answer::Json(200, local(twin))),
+        ("GET", ["_local", "faults"]) => Ok(Answer::Json(200, faults(twin))),
+        ("PUT", ["_local", "faults"]) => set_faults(twin, call),
+        (_, path) => Err(no_route(path)),
+    }
+}
+
+/// A pod's own key may read, stop and terminate that pod and nothing else.
+fn permit(caller: &Caller, call: &Call, path: &[&str]) -> Result<(), Problem> {
+    let Caller::Pod(own) = caller else { return Ok(()) };
+    let allowed = match (call.method.as_str(), path) {
+        ("GET" | "DELETE", ["v2", "pods", id]) => id == own,
+        ("POST", ["v2", "pods", id, "action"]) => {
+            let action = call.json().ok().and_then(|body| Some(body.get("action")?.clone()));
+            let other = ["start", "restart"].map(Value::from);
+            id == own && !action.is_some_and(|action| other.contains(&action))
+        }
+        _ => false,
+    };
+    if allowed { Ok(()) } else { Err(Problem::new(403, "access denied")) }
+}
+
+fn no_route(path: &[&str]) -> Problem {
+    let allowed = match path {
+        ["v2", "pods" | "network-volumes"] => "GET, POST",
+        ["v2", "pods" | "network-volumes", _] => "GET, DELETE",
+        ["v2", "pods", _, "action"] => "POST",
+        ["v2", "catalog", "gpus" | "datacenters"] => "GET",
+        ["v2", "billing", "pods" | "network-volumes"] => "GET",
+        _ => return Problem::not_found("path"),
+    };
+    Problem {
+        headers: vec![("allow", allowed.to_owned())],
+        ..Problem::new(405, "The requested method is not allowed for this path.")
+    }
+}
+
+fn local(twin: &Twin) -> Value {
+    json!({"local": true, "url": twin.url, "pid": std::process::id()})
+}
+
+fn faults(twin: &Twin) -> Value {
+    let kinds: Vec<Value> = super::faults::FAULTS
+        .iter()
+        .map(|kind| json!({"name": kind.name, "meaning": kind.meaning}))
+        .collect();
+    json!({"faults": twin.faults().list(), "known": kinds})
+}
+
+fn set_faults(twin: &Twin, call: &Call) -> Result<Answer, Problem> {
+    let body = call.json()?;
+    let Some(names) = body.get("faults").and_then(Value::as_array) else {
+        return Err(Problem::bad_request("the body is {\"faults\": [\"NAME\", \"NAME=VALUE\"]}"));
+    };
+    let parsed: Result<Vec<Fault>, _> =
+        names.iter().map(|name| name.as_str().unwrap_or_default().parse()).collect();
+    *twin.faults() = Faults::new(parsed.map_err(|error| Problem::bad_request(error.to_string()))?);
+    Ok(Answer::Json(200, faults(twin)))
+}
+
+/// Records a request of the provider's API; the tests compare dry runs with it.
+fn record(twin: &Twin, call: &Call, outcome: &Result<Answer, Problem>) {
+    if !call.path.starts_with("/v2/") {
+        return;
+    }
+    let body: Value = serde_json::from_slice(&call.body).unwrap_or_else(|_| {
+        let text = String::from_utf8_lossy(&call.body).into_owned();
+        if text.is_empty() { Value::Null } else { Value::String(text) }
+    });
+    let status = match outcome {
+        Ok(Answer::Json(status, _)) => Some(*status),
+        Ok(Answer::Empty) => Some(204),
+        Ok(Answer::Cut) => None,
+        Err(problem) => Some(problem.status),
+    };
+    twin.requests.append(&json!({
+        "at": view::timestamp(twin.clock.now()),
+        "method": call.method,
+        "path": call.path,
+        "query": call.query,
+        "body": body,
+        "status": status,
+    }));
+}
+
+fn respond(outcome: Result<Answer, Problem>) -> Response {
+    let (status, content_type, body, headers) = match outcome {
+        Ok(Answer::Json(status, value)) => {
+            (status, Some("application/json"), Body::from(value.to_string()), Vec::new())
+        }
+        Ok(Answer::Empty) => (204, None, Body::empty(), Vec::new()),
+        // A body that fails before its first byte makes the server drop the connection with
+        // nothing sent.
+        Ok(Answer::Cut) => (200, None, failing_body(), Vec::new()),
+        Err(problem) => {
+            let body = Body::from(problem.body().to_string());
+            (problem.status, Some("application/problem+json"), body, problem.headers)
+        }
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut set = |name: &'static str, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().insert(HeaderName::from_static(name), value);
+        }
+    };
+    set("x-request-id", &format!("local-{:016x}", rand::random::<u64>()));
+    set(LOCAL_HEADER, "1");
+    set("ratelimit", "\"minute\";r=59;t=60");
+    set("ratelimit-policy", "\"minute\";q=60;w=60, \"hour\";q=3000;w=3600");
+    if let Some(content_type) = content_type {
+        set("content-type", content_type);
+    }
+    for (name, value) in &headers {
+        set(name, value);
+    }
+    response
+}
+
+fn failing_body() -> Body {
+    let failure = std::io::Error::other("cut on purpose");
+    Body::from_stream(futures_util::stream::once(async { Err::<Bytes, _>(failure) }))
+}
+
+/// A new key; never of the shape of a real one.
+pub fn new_key(kind: &str) -> String {
+    let random: [u8; 16] = rand::random();
+    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("local-{kind}{hex}")
+}
+
+/// A new id of a pod or volume.
+fn fresh_id() -> String {
+    new_id(9)
+}

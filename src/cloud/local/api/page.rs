@@ -1,0 +1,51 @@
+//! Pages of a list: `limit` and `cursor`. The live API has had them since September 2026, its
+//! published schema of August has not.
+
+use super::{Call, Problem};
+use serde_json::{Value, json};
+
+/// A list longer than this comes in pages even when nobody asked for them.
+const LARGEST_PAGE: usize = 100;
+
+/// The page of `items` (each with its id) that `call` asks for, wrapped as `{name: […]}`.
+pub fn page(call: &Call, name: &str, items: Vec<(String, Value)>) -> Result<Value, Problem> {
+    let limit = match call.query("limit") {
+        None => None,
+        Some(text) => match text.parse::<usize>() {
+            Ok(limit @ 1..=LARGEST_PAGE) => Some(limit),
+            _ => {
+                return Err(Problem::bad_request(format!("limit must be 1 to {LARGEST_PAGE}")));
+            }
+        },
+    };
+    let start = match call.query("cursor") {
+        None => 0,
+        // What the last item was is told by its id, so that a page does not shift when an earlier
+        // item goes; one that went itself ends the walk with an error instead of a gap.
+        Some(cursor) => items
+            .iter()
+            .position(|(id, _)| cursor_after(id) == cursor)
+            .map(|position| position + 1)
+            .ok_or_else(|| Problem::bad_request("cursor is not valid"))?,
+    };
+    if limit.is_none() && start == 0 && items.len() <= LARGEST_PAGE {
+        let all: Vec<Value> = items.into_iter().map(|(_, item)| item).collect();
+        return Ok(json!({ name: all }));
+    }
+    let rest = items.len() - start;
+    let taken = rest.min(limit.unwrap_or(LARGEST_PAGE));
+    let has_next = rest > taken;
+    let shown: Vec<(String, Value)> = items.into_iter().skip(start).take(taken).collect();
+    let mut pagination = json!({"hasNextPage": has_next});
+    if let (true, Some((last, _)), Some(fields)) =
+        (has_next, shown.last(), pagination.as_object_mut())
+    {
+        fields.insert("nextCursor".to_owned(), Value::String(cursor_after(last)));
+    }
+    let all: Vec<Value> = shown.into_iter().map(|(_, item)| item).collect();
+    Ok(json!({ name: all, "pagination": pagination }))
+}
+
+fn cursor_after(id: &str) -> String {
+    id.bytes().map(|byte| format!("{byte:02x}")).collect()
+}

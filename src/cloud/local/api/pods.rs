@@ -1,0 +1,173 @@
+//! `/v2/pods`.
+
+use super::super::catalog;
+use super::super::document::{Pod, Span, Status};
+use super::super::faults::{CREATE_REPLY_LOST, NO_CAPACITY, STOP_WITHOUT_EFFECT};
+use super::super::lifecycle::Boot;
+use super::super::twin::Twin;
+use super::page::page;
+use super::shape::Shape;
+use super::{Answer, Call, Problem, create, fresh_id, new_key, view, volumes};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Micro-dollars for one GB of container disk for one month of a running pod (RunPod's pricing
+/// documentation).
+const MONTHLY_DISK_RATE: i64 = 100_000;
+/// Container disk of a create that names none, in GB.
+const DEFAULT_DISK_GB: u32 = 50;
+
+/// Lists pods. There are no cluster pods here, so `includeClusterPods` changes nothing.
+pub fn list(twin: &Twin, call: &Call) -> Result<Answer, Problem> {
+    let now = twin.clock.now();
+    let document = twin.document();
+    let items = document.pods.iter().map(|pod| (pod.id.clone(), view::pod(pod, now)));
+    Ok(Answer::Json(200, page(call, "pods", items.collect())?))
+}
+
+pub fn get(twin: &Twin, id: &str) -> Result<Answer, Problem> {
+    let document = twin.document();
+    let pod = document.pod(id).ok_or_else(|| Problem::not_found("pod"))?;
+    Ok(Answer::Json(200, view::pod(pod, twin.clock.now())))
+}
+
+pub fn create(twin: &Arc<Twin>, call: &Call) -> Result<Answer, Problem> {
+    let body = create::read(&call.json()?)?;
+    if twin.faults().happens(NO_CAPACITY) {
+        return Err(Problem::no_capacity());
+    }
+    let now = twin.clock.now();
+    let pod = twin.change(|document| {
+        let place = create::place(twin, document, &body)?;
+        if let Some(mount) = &place.mount {
+            create::check_mount_is_free(document, "", mount)?;
+        }
+        let rate = place.gpu.price(&place.cloud).micros().saturating_mul(i64::from(place.count));
+        let pod = Pod {
+            id: fresh_id(),
+            name: body.name.clone(),
+            image: body.image.clone().unwrap_or_default(),
+            args: body.args.clone().unwrap_or_default(),
+            disk_gb: body.disk.unwrap_or(DEFAULT_DISK_GB),
+            ports: body.ports.clone(),
+            env: body.env.clone(),
+            gpu_id: place.gpu.id.to_owned(),
+            gpu_count: place.count,
+            cloud: place.cloud,
+            data_center: place.data_center.id.to_owned(),
+            cuda: place.cuda.to_owned(),
+            mount: place.mount,
+            status: Status::Provisioning,
+            boot: 1,
+            created_at: now,
+            started_at: None,
+            ssh_port: None,
+            last_port: None,
+            key: new_key("pod-"),
+            rate,
+        };
+        document.pod_spans.push(span(&pod, now));
+        document.pods.push(pod.clone());
+        Ok(pod)
+    })?;
+    twin.begin(&pod.id, pod.boot, Boot::Fresh);
+    if twin.faults().happens(CREATE_REPLY_LOST) {
+        return Ok(Answer::Cut);
+    }
+    Ok(Answer::Json(201, view::pod(&pod, now)))
+}
+
+/// A span that bills a pod from now on.
+fn span(pod: &Pod, start: chrono::DateTime<chrono::Utc>) -> Span {
+    let monthly = i64::from(pod.disk_gb).saturating_mul(MONTHLY_DISK_RATE);
+    let disk_rate = monthly / volumes::HOURS_A_MONTH;
+    Span { of: pod.id.clone(), rate: pod.rate, disk_rate, start, end: None }
+}
+
+pub async fn delete(twin: &Arc<Twin>, id: &str) -> Result<Answer, Problem> {
+    twin.terminate(id).await?;
+    Ok(Answer::Empty)
+}
+
+pub async fn action(twin: &Arc<Twin>, call: &Call, id: &str) -> Result<Answer, Problem> {
+    let action = read_action(&call.json()?)?;
+    let status = twin.document().pod(id).map(|pod| pod.status);
+    let status = status.ok_or_else(|| Problem::not_found("pod"))?;
+    allow(status, &action)?;
+    match action.as_str() {
+        "stop" if twin.faults().happens(STOP_WITHOUT_EFFECT) => get(twin, id),
+        "stop" => {
+            twin.stop(id).await?;
+            get(twin, id)
+        }
+        "start" => start(twin, id),
+        "restart" => {
+            let boot = twin.change(|document| {
+                let pod = document.pod_mut(id).ok_or_else(|| Problem::not_found("pod"))?;
+                allow(pod.status, "restart")?;
+                pod.boot += 1;
+                pod.status = Status::Starting;
+                Ok(pod.boot)
+            })?;
+            twin.begin(id, boot, Boot::InPlace);
+            get(twin, id)
+        }
+        _ => {
+            twin.terminate(id).await?;
+            Ok(Answer::Empty)
+        }
+    }
+}
+
+fn start(twin: &Arc<Twin>, id: &str) -> Result<Answer, Problem> {
+    if twin.faults().happens(NO_CAPACITY) {
+        return Err(Problem::bad_request(
+            "There are not enough free GPUs on the host machine to start this pod.",
+        ));
+    }
+    let now = twin.clock.now();
+    let boot = twin.change(|document| {
+        let pod = document.pod(id).ok_or_else(|| Problem::not_found("pod"))?.clone();
+        allow(pod.status, "start")?;
+        if let Some(mount) = &pod.mount {
+            create::check_mount_is_free(document, id, mount)?;
+        }
+        if catalog::data_center(&pod.data_center).is_none() {
+            return Err(Problem::no_capacity());
+        }
+        document.pod_spans.push(span(&pod, now));
+        let pod = document.pod_mut(id).ok_or_else(|| Problem::not_found("pod"))?;
+        pod.boot += 1;
+        pod.status = Status::Provisioning;
+        Ok(pod.boot)
+    })?;
+    twin.begin(id, boot, Boot::Fresh);
+    get(twin, id)
+}
+
+fn allow(status: Status, action: &str) -> Result<(), Problem> {
+    if status.actions().contains(&action) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        409,
+        format!(
+            "action {action} is not valid for status {}; valid: {}",
+            status.word(),
+            status.actions().join(", ")
+        ),
+    ))
+}
+
+fn read_action(body: &Value) -> Result<String, Problem> {
+    let mut shape = Shape::default();
+    let known = ["start", "stop", "restart", "terminate"];
+    let fields = shape.object("$", body, &["action"], &["action"]);
+    let action = fields.and_then(|fields| fields.get("action"));
+    shape.choice("$.action", action, &known);
+    let errors = shape.into_errors();
+    match action.and_then(Value::as_str) {
+        Some(action) if errors.is_empty() => Ok(action.to_owned()),
+        _ => Err(Problem::unprocessable(errors)),
+    }
+}

@@ -1,0 +1,10 @@
+//! A pod of the local cloud: a folder, an SSH server, and processes that carry its mark.
+
+mod folder;
+mod processes;
+mod session;
+mod sshd;
+
+pub use folder::{Folder, Machine};
+pub use processes::kill_all;
+pub use sshd::{Setup as SshdSetup, Sshd};

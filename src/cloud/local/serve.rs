@@ -1,0 +1,235 @@
+//! Runs one local cloud on one state folder: lock, address, key, requests, end.
+
+use super::api;
+use super::document::VERSION;
+use super::faults::{Fault, Faults};
+use super::paths::{self, Paths};
+use super::twin::{Parts, Twin};
+use crate::clock::SharedClock;
+use crate::secret::Secret;
+use serde_json::json;
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// How long a daemon waits for the lock of its folder: somebody who only looks whether it is held
+/// holds it for a moment.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long things take.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// From create or start to STARTING.
+    pub provisioning: Duration,
+    /// From there to RUNNING.
+    pub starting: Duration,
+    /// From there to a direct SSH address.
+    pub ssh_after: Duration,
+    /// How far billing is behind.
+    pub billing_lag: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            provisioning: Duration::from_millis(300),
+            starting: Duration::from_millis(500),
+            ssh_after: Duration::from_millis(200),
+            billing_lag: Duration::from_secs(3600),
+        }
+    }
+}
+
+/// What to serve.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The state folder; created when missing.
+    pub state: PathBuf,
+    /// Port on loopback; 0 for the one of last time, else any.
+    pub port: u16,
+    /// Faults that are on from the start.
+    pub faults: Vec<Fault>,
+    /// This program, which the stand-ins on a pod call.
+    pub program: PathBuf,
+    /// How long things take.
+    pub timing: Timing,
+}
+
+/// A local cloud that cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Another daemon serves the folder.
+    #[error("{} is already served by another local cloud; stop that one or use another folder", .0.display())]
+    AlreadyServed(PathBuf),
+    /// A file or a socket.
+    #[error("could not {doing} {}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The address is not free.
+    #[error("could not listen on 127.0.0.1:{port}")]
+    Listen {
+        /// The port asked for.
+        port: u16,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// What the folder remembers cannot be understood.
+    #[error("{} cannot be read: {detail}; move the folder away to start afresh", path.display())]
+    Document {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        detail: String,
+    },
+}
+
+/// A local cloud that is ready to answer.
+pub struct LocalCloud {
+    twin: Arc<Twin>,
+    listener: TcpListener,
+    /// Held until the end; the system lets go of it however this process ends.
+    _lock: File,
+}
+
+impl std::fmt::Debug for LocalCloud {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LocalCloud").field("url", &self.twin.url).finish_non_exhaustive()
+    }
+}
+
+impl LocalCloud {
+    /// Takes the folder and its address, and goes on with the pods that a killed daemon left.
+    ///
+    /// # Errors
+    /// [`ServeError`] when the folder is served already, or cannot be used.
+    pub async fn start(options: Options, clock: SharedClock) -> Result<Self, ServeError> {
+        let state = options.state;
+        let io_error = |doing, path: &Path| {
+            let path = path.to_owned();
+            move |source| ServeError::Io { doing, path, source }
+        };
+        let paths = Paths::create(&state).map_err(io_error("create", &state))?;
+        let lock = take_lock(&paths).await?;
+        let before = Ready::read(&paths);
+        let listener = listen(options.port, before.as_ref()).await?;
+        let address = listener
+            .local_addr()
+            .map_err(|source| ServeError::Listen { port: options.port, source })?;
+        // Key and port outlive the daemon: a watchdog on a pod and a client on the laptop have them.
+        let key = before.and_then(|ready| Secret::new(&ready.key));
+        let key = key.or_else(|| Secret::new(&api::new_key(""))).ok_or_else(|| {
+            ServeError::Document { path: paths.daemon(), detail: "no key".to_owned() }
+        })?;
+        let twin = Arc::new(Twin::open(Parts {
+            timing: options.timing,
+            program: options.program,
+            url: format!("http://{address}"),
+            key,
+            faults: Faults::new(options.faults),
+            clock,
+            paths,
+        })?);
+        let ready = json!({
+            "version": VERSION,
+            "url": twin.url,
+            "pid": std::process::id(),
+            "key": twin.key.reveal(),
+            "started_at": twin.clock.now(),
+        });
+        let path = twin.paths.daemon();
+        paths::replace(&path, &ready.to_string()).map_err(io_error("write", &path))?;
+        twin.recover();
+        Ok(Self { twin, listener, _lock: lock })
+    }
+
+    /// Its address, such as `http://127.0.0.1:40123`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.twin.url
+    }
+
+    /// The key of the account.
+    #[must_use]
+    pub fn key(&self) -> Secret {
+        self.twin.key.clone()
+    }
+
+    /// Answers requests until `end` is over, then stops every pod.
+    ///
+    /// # Errors
+    /// When the socket fails.
+    pub async fn serve(self, end: impl Future<Output = ()>) -> io::Result<()> {
+        let router = api::router(Arc::clone(&self.twin));
+        let serving = async { axum::serve(self.listener, router).await };
+        let outcome = tokio::select! {
+            outcome = serving => outcome,
+            () = end => Ok(()),
+        };
+        self.twin.stop_all().await;
+        outcome
+    }
+}
+
+async fn take_lock(paths: &Paths) -> Result<File, ServeError> {
+    let path = paths.lock();
+    let failed = |source| ServeError::Io { doing: "lock", path: paths.lock(), source };
+    let file = paths::open_lock(&path).map_err(failed)?;
+    let mut waited = Duration::ZERO;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(std::fs::TryLockError::Error(source)) => return Err(failed(source)),
+            Err(std::fs::TryLockError::WouldBlock) if waited >= LOCK_PATIENCE => {
+                return Err(ServeError::AlreadyServed(paths.root().to_owned()));
+            }
+            Err(std::fs::TryLockError::WouldBlock) => {
+                tokio::time::sleep(LOCK_PAUSE).await;
+                waited += LOCK_PAUSE;
+            }
+        }
+    }
+}
+
+async fn listen(port: u16, before: Option<&Ready>) -> Result<TcpListener, ServeError> {
+    if port == 0
+        && let Some(last) = before.and_then(Ready::port)
+        && let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, last)).await
+    {
+        return Ok(listener);
+    }
+    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
+    bound.map_err(|source| ServeError::Listen { port, source })
+}
+
+/// `daemon.json`: where a daemon is, or was.
+#[derive(Clone, Debug, serde::Deserialize)]
+pub(super) struct Ready {
+    pub url: String,
+    pub pid: u32,
+    pub key: String,
+}
+
+impl Ready {
+    /// What stands in the folder; nothing when it names no address on loopback or no local key.
+    pub fn read(paths: &Paths) -> Option<Self> {
+        let text = std::fs::read_to_string(paths.daemon()).ok()?;
+        let ready: Self = serde_json::from_str(&text).ok()?;
+        (ready.port().is_some() && ready.key.starts_with("local-")).then_some(ready)
+    }
+
+    fn port(&self) -> Option<u16> {
+        let address: SocketAddr = self.url.strip_prefix("http://")?.parse().ok()?;
+        address.ip().is_loopback().then(|| address.port())
+    }
+}
