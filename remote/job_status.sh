@@ -2,7 +2,7 @@
 # Tells everything about one job in one look, for a program to read.
 # usage: job_status.sh <job dir> <max_bytes> <log_offset|->
 # Prints "key=value" lines; contents of files are base64. With an offset the log from there on, with
-# "-" its end, at most <max_bytes> of it. The last line is "end=status": without it nothing counts.
+# "-" its end, at most <max_bytes> of it. The last line is "end=job_status.sh": without it nothing counts.
 #
 # The order of the looks matters. Liveness before exit code: a wrapper writes the code and then
 # ends, so no code after a dead wrapper means that none will come. Exit code before log: with a
@@ -98,7 +98,7 @@ main() {
   local dir=$1 max=$2 offset=$3 line='' process=none size copy="${TMPDIR:-/tmp}/podtether/${1##*/}.exit_code"
   if ! [ -d "$dir" ]; then
     if is_absent "$dir" || { is_absent "$(dirname -- "$dir")"; }; then echo exists=no; else echo exists=unknown; fi
-    echo end=status
+    echo end=job_status.sh
     return
   fi
   echo exists=yes
@@ -126,7 +126,7 @@ main() {
     echo "log_offset=$offset"
     echo "log_b64=$(tail -c "+$((offset + 1))" -- "$dir/out.log" | head -c "$max" | encoded)"
   fi
-  echo end=status
+  echo end=job_status.sh
 }
 
 case ${2:-x}${3:-x} in *[!0-9-]*) set -- ;; esac

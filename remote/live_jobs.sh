@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lists the jobs that live, for a program to read.
 # usage: live_jobs.sh <mount>
-# Prints "live=<id>", or "unknown=<id>" where nobody could say, and last "end=live_jobs".
+# Prints "live=<id>", or "unknown=<id>" where nobody could say, and last "end=live_jobs.sh".
 set -u
 
 # --- identity: the same text in every script that needs it; a unit test compares them ---
@@ -93,7 +93,7 @@ main() {
     word=$(verdict "$dir")
     [ "$word" = over ] || echo "$word=${dir##*/}"
   done
-  echo end=live_jobs
+  echo end=live_jobs.sh
 }
 
 if [ $# -ne 1 ]; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Proves which pod this is and tells what it has, for a program to read.
 # usage: pod_probe.sh <mount> <pod_id> <token>
-# Prints "key=value" lines, last "end=probe". <token> becomes the volume's identity if it has none
+# Prints "key=value" lines, last "end=pod_probe.sh". <token> becomes the volume's identity if it has none
 # and the pod is the expected one: a stale address may lead to somebody else's pod (F01).
 set -u
 
@@ -59,7 +59,7 @@ main() {
   { read -r uptime _ </proc/uptime; } 2>/dev/null
   echo "uptime_s=${uptime%%.*}"
   if [ "$kind" != missing ]; then echo "identity=$(identity "$mount" "$token")"; fi
-  echo end=probe
+  echo end=pod_probe.sh
 }
 
 if [ $# -ne 3 ]; then

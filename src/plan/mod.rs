@@ -2,9 +2,11 @@
 //! is so specific that carrying it out leaves nothing to decide.
 
 mod facts;
+mod launch;
 mod step;
 
 pub use facts::{Facts, LiveJobs};
+pub use launch::{LaunchSpec, job_dir, launch_steps};
 pub use step::{Change, NewPod, NewVolume, PodStep, Step, VolumeRef};
 
 use crate::domain::Vehicle;

@@ -1,0 +1,49 @@
+//! The scripts of `remote/`, whole. They are copied or sent as they are and take arguments.
+
+use super::Script;
+
+macro_rules! script {
+    ($name:literal) => {
+        Script { name: $name, text: include_str!(concat!("../../remote/", $name)) }
+    };
+}
+
+/// `<dir> <pod_id> <ceiling_sec> <0|1> [workdir]`: runs one job. Lives in a file on the volume.
+pub const JOB_WRAPPER: Script = script!("job_wrapper.sh");
+/// `<pod_id>`: stops the pod from inside. Lives in a file beside [`JOB_WRAPPER`].
+pub const STOP_POD: Script = script!("stop_pod.sh");
+/// `<path> <octal mode> <bytes>`: stdin into a file, all of it or nothing.
+pub const PLACE_FILE: Script = script!("place_file.sh");
+/// `<job dir> <script dir> <pod_id> <ceiling_sec> <0|1> <workdir>`: starts a job at most once.
+pub const LAUNCH_JOB: Script = script!("launch_job.sh");
+/// `<job dir> <max_bytes> <log_offset|->`: everything about one job.
+pub const JOB_STATUS: Script = script!("job_status.sh");
+/// `<mount>`: the jobs that live.
+pub const LIVE_JOBS: Script = script!("live_jobs.sh");
+/// `<mount> <pod_id> <token>`: which pod this is, and what it has.
+pub const POD_PROBE: Script = script!("pod_probe.sh");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(script: Script, name: &str) -> Option<&'static str> {
+        let start = script.text.find(&format!("# --- {name}:"))?;
+        let end = script.text.find(&format!("# --- end of {name} ---"))?;
+        script.text.get(start..end)
+    }
+
+    /// The scripts travel alone and cannot share a file, so they share a text.
+    #[test]
+    fn every_script_judges_a_process_by_the_same_text() {
+        for (name, scripts) in [
+            ("identity", vec![JOB_WRAPPER, JOB_STATUS, LIVE_JOBS]),
+            ("liveness", vec![JOB_STATUS, LIVE_JOBS]),
+        ] {
+            let texts: Vec<&str> =
+                scripts.iter().map(|script| block(*script, name).unwrap()).collect();
+            assert!(texts[0].len() > 200, "{name}");
+            assert!(texts.iter().all(|text| *text == texts[0]), "{name} differs");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Drafts the steps of a launch: place the scripts, the command and its meta, start the wrapper.
+
+use super::PodStep;
+use crate::domain::{
+    Ceiling, JobId, JobMeta, JobName, PodId, RemoteCommand, Script, join_quoted, scripts,
+};
+use chrono::{DateTime, Utc};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// The scripts that a running job needs as files.
+const PLACED: [Script; 2] = [scripts::JOB_WRAPPER, scripts::STOP_POD];
+
+/// For placing one small file. Generous: a network volume may be slow to answer.
+const PLACE_TIMEOUT: Duration = Duration::from_secs(30);
+/// `launch_job.sh` waits 10 s for the wrapper.
+const LAUNCH_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// Everything about a launch. Nothing is left to decide once it is drafted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchSpec {
+    /// On which pod.
+    pub pod: PodId,
+    /// Where the network volume is mounted, absolute.
+    pub mount: String,
+    /// The new job's id.
+    pub job_id: JobId,
+    /// The job's name.
+    pub name: JobName,
+    /// The command, a shell text of one line or many.
+    pub command: String,
+    /// The folder to start it in, absolute.
+    pub workdir: String,
+    /// The longest it may run.
+    pub ceiling: Ceiling,
+    /// Whether the pod stops itself when the job ends.
+    pub auto_stop: bool,
+    /// The job's environment beside the pod's own. Stored readable in the job's folder and shown in
+    /// a dry run, so no secrets.
+    pub env: BTreeMap<String, String>,
+    /// When it is launched.
+    pub started_at: DateTime<Utc>,
+    /// Where the job comes from.
+    pub provenance: BTreeMap<String, serde_json::Value>,
+}
+
+/// The folder of a job.
+#[must_use]
+pub fn job_dir(mount: &str, id: &JobId) -> String {
+    format!("{}/jobs/{id}", mount.trim_end_matches('/'))
+}
+
+/// The steps of a launch, in order. Each may be repeated when its answer was lost: files are placed
+/// whole, and the last step starts the job at most once (F04).
+#[must_use]
+pub fn launch_steps(spec: &LaunchSpec) -> Vec<PodStep> {
+    let dir = job_dir(&spec.mount, &spec.job_id);
+    // Named by content: a newer version is placed beside, never under a wrapper that runs.
+    let script_dir =
+        format!("{}/.podtether/remote/{}", spec.mount.trim_end_matches('/'), placed_digest());
+    let step = |label: String, command, timeout| PodStep {
+        pod: spec.pod.clone(),
+        label,
+        command,
+        timeout,
+    };
+    let mut steps: Vec<PodStep> = PLACED
+        .iter()
+        .map(|script| {
+            let path = format!("{script_dir}/{}", script.name);
+            let label = format!("place {}", script.name);
+            step(label, place(path, "755", script.text.into()), PLACE_TIMEOUT)
+        })
+        .collect();
+    for (name, mode, text) in
+        [("cmd.sh", "755", command_file(spec)), ("meta.json", "644", meta_file(spec))]
+    {
+        let label = format!("place {name} of job {}", spec.job_id);
+        steps.push(step(label, place(format!("{dir}/{name}"), mode, text), PLACE_TIMEOUT));
+    }
+    let launch = RemoteCommand::script(
+        scripts::LAUNCH_JOB,
+        [
+            dir,
+            script_dir,
+            spec.pod.0.clone(),
+            spec.ceiling.as_secs().to_string(),
+            u8::from(spec.auto_stop).to_string(),
+            spec.workdir.clone(),
+        ],
+    );
+    steps.push(step(format!("launch job {}", spec.job_id), launch, LAUNCH_TIMEOUT));
+    steps
+}
+
+fn place(path: String, mode: &str, text: String) -> RemoteCommand {
+    let bytes = text.len().to_string();
+    RemoteCommand::script(scripts::PLACE_FILE, [path, mode.to_owned(), bytes])
+        .with_stdin(text.into_bytes())
+}
+
+/// A fixed head, the job's environment, then the command to the letter.
+fn command_file(spec: &LaunchSpec) -> String {
+    let mut text = format!(
+        "#!/usr/bin/env bash\n\
+         # Job {}. Below the line stands the command as it was given. A pipe fails with its first\n\
+         # failing part; of several lines the last one decides, unless the command says `set -e`.\n\
+         set -o pipefail\n",
+        spec.job_id
+    );
+    for (key, value) in &spec.env {
+        let assignment = format!("{key}={value}");
+        text.push_str(&join_quoted(["export", &assignment]));
+        text.push('\n');
+    }
+    text.push_str("# ----\n");
+    text.push_str(&spec.command);
+    text.push('\n');
+    text
+}
+
+fn meta_file(spec: &LaunchSpec) -> String {
+    let meta = JobMeta {
+        name: spec.name.as_str().to_owned(),
+        command: spec.command.clone(),
+        workdir: spec.workdir.clone(),
+        pod_id: Some(spec.pod.clone()),
+        max_runtime_sec: Some(spec.ceiling.as_secs()),
+        auto_stop: Some(spec.auto_stop),
+        started_at: Some(spec.started_at),
+        provenance: spec.provenance.clone(),
+    };
+    // `{:#}` of a Value cannot fail, and a JobMeta has nothing that JSON cannot hold.
+    format!("{:#}\n", serde_json::json!(meta))
+}
+
+/// 12 hex digits that name the placed scripts by their content.
+fn placed_digest() -> String {
+    let mut hash = Sha256::new();
+    for script in PLACED {
+        hash.update(script.name);
+        hash.update([0]);
+        hash.update(script.text);
+        hash.update([0]);
+    }
+    hash.finalize().iter().take(6).fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> LaunchSpec {
+        let started_at = DateTime::parse_from_rfc3339("2026-07-03T13:25:25Z").unwrap().to_utc();
+        let name = JobName::parse("train").unwrap();
+        LaunchSpec {
+            pod: PodId("pod1".to_owned()),
+            mount: "/work space/".to_owned(),
+            job_id: JobId::new(started_at, &name, 0xab),
+            name,
+            command: "echo \"$A\"".to_owned(),
+            workdir: "/work space/it's".to_owned(),
+            ceiling: Ceiling::from_secs(3600).unwrap(),
+            auto_stop: true,
+            env: BTreeMap::from([("A".to_owned(), "it's $(id)".to_owned())]),
+            started_at,
+            provenance: BTreeMap::from([("seed".to_owned(), serde_json::json!(1))]),
+        }
+    }
+
+    /// The wrapper reads its script from the volume, so the folder's name is part of the steps.
+    #[test]
+    fn a_launch_places_every_file_before_it_starts_the_job() {
+        let steps = launch_steps(&spec());
+        let labels: Vec<&str> = steps.iter().map(|step| step.label.as_str()).collect();
+        let id = "20260703-132525_train_00ab";
+        assert_eq!(
+            labels,
+            [
+                "place job_wrapper.sh",
+                "place stop_pod.sh",
+                &format!("place cmd.sh of job {id}"),
+                &format!("place meta.json of job {id}"),
+                &format!("launch job {id}"),
+            ]
+        );
+        let last = steps.last().unwrap().command.to_string();
+        let scripts = format!("'/work space/.podtether/remote/{}'", placed_digest());
+        assert_eq!(
+            last,
+            format!(
+                "bash -c \"$(cat remote/launch_job.sh)\" launch_job.sh '/work space/jobs/{id}' {scripts} pod1 3600 1 '/work space/it'\\''s'"
+            )
+        );
+    }
+
+    #[test]
+    fn the_command_stands_in_its_file_to_the_letter() {
+        let text = command_file(&spec());
+        let (head, command) = text.split_once("# ----\n").unwrap();
+        assert_eq!(command, "echo \"$A\"\n");
+        assert!(head.ends_with("set -o pipefail\nexport 'A=it'\\''s $(id)'\n"), "{head}");
+    }
+
+    #[test]
+    fn the_meta_is_read_back() {
+        let meta: JobMeta = serde_json::from_str(&meta_file(&spec())).unwrap();
+        assert_eq!(meta.max_runtime_sec, Some(3600));
+        assert_eq!(meta.started_at, Some(spec().started_at));
+        assert_eq!(meta.provenance["seed"], 1);
+    }
+}
