@@ -7,3 +7,5 @@
     missing_docs,
     reason = "tests"
 )]
+
+mod jobs;
