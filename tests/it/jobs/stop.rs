@@ -121,3 +121,20 @@ fn a_strange_pod_id_is_refused() {
     }
     assert!(!bench.path("tmp/calls").exists());
 }
+
+/// E14: a volume that hangs when the code is written keeps the pod from nothing. The bound is made
+/// short by a fake `sleep`.
+#[test]
+fn a_hanging_volume_cannot_keep_the_pod_from_being_stopped() {
+    let bench = bench();
+    bench.fake("sleep", "[ \"$1\" = 0.05 ] || exec /bin/sleep \"$@\"");
+    bench.fake(
+        "mv",
+        "case ${@: -1} in *' space'*/exit_code) exec /bin/sleep 100 ;; esac\nexec /bin/mv \"$@\"",
+    );
+    let mut spec = bench.spec("true", 60);
+    spec.auto_stop = true;
+    bench.launch(&spec);
+    stop_log(&bench, &spec.job_id);
+    assert!(!bench.job_dir(&spec.job_id).join("exit_code").exists());
+}

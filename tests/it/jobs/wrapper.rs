@@ -250,3 +250,22 @@ fn a_job_that_ran_is_not_run_again() {
     signal("-TERM", &wrapper(&bench, &spec.job_id));
     bench.ended(&spec.job_id);
 }
+
+/// A Mac that stands in for a pod has no /proc, and its ps knows no sessions.
+#[test]
+fn without_proc_a_job_is_watched_through_ps() {
+    let bench = Bench::new().with("PODTETHER_PROC", "/no such folder");
+    let (_, status) = bench.finish("exit 4", 60);
+    assert_eq!((status.state, status.exit_code), (JobState::Failed, Some(4)));
+    let spec = bench.spec("bash -c 'trap \"\" TERM; echo $$ >deep; while :; do sleep 1; done'", 3);
+    bench.launch(&spec);
+    let deep = bench.written("deep");
+    assert_eq!(bench.status(&spec.job_id).state, JobState::Running);
+    let status = bench.ended(&spec.job_id);
+    assert_eq!((status.state, status.exit_code), (JobState::TimedOut, Some(124)));
+    assert!(is_gone(&deep));
+    let spec = bench.spec("exec sleep 1000", 5);
+    bench.launch(&spec);
+    signal("-KILL", &wrapper(&bench, &spec.job_id));
+    assert_eq!(bench.ended(&spec.job_id).state, JobState::WrapperLost);
+}
