@@ -9,13 +9,16 @@
 set -u
 
 # --- identity: the same text in every script that needs it; a unit test compares them ---
+# Where there is no such folder, as on a Mac that stands in for a pod, ps is asked.
+proc=${PODTETHER_PROC:-/proc}
+
 # Prints when process $1 started, as one word; fails when it is gone. A zombie is gone: it answers
 # `kill -0` for ever in a container whose first process never reaps (A16).
 start_of() {
   local stat
-  if [ -r /proc/self/stat ]; then
+  if [ -d "$proc/self" ]; then
     stat=
-    { IFS= read -r -d '' stat <"/proc/$1/stat"; } 2>/dev/null
+    { IFS= read -r -d '' stat <"$proc/$1/stat"; } 2>/dev/null
     [ -n "$stat" ] || return 1
     # The name in parentheses may hold anything; what follows it are plain words, 20th is the start.
     # shellcheck disable=SC2086
@@ -30,10 +33,11 @@ start_of() {
 
 # Prints what tells this boot from every other.
 boot_id() {
-  cat /proc/sys/kernel/random/boot_id 2>/dev/null ||
-    sysctl -n kern.bootsessionuuid 2>/dev/null ||
-    sysctl -n kern.boottime 2>/dev/null | tr -cd '0-9\n' ||
-    echo unknown-boot
+  local id
+  id=$(cat "$proc/sys/kernel/random/boot_id" 2>/dev/null) ||
+    id=$(sysctl -n kern.bootsessionuuid 2>/dev/null) ||
+    id=$(sysctl -n kern.boottime 2>/dev/null | tr -cd '0-9')
+  printf '%s\n' "${id:-unknown-boot}"
 }
 # --- end of identity ---
 
@@ -54,7 +58,7 @@ within() {
 # Hundredths of a second on a clock that is never set back, where there is one.
 ticks() {
   local uptime
-  if { read -r uptime _ </proc/uptime; } 2>/dev/null; then
+  if { read -r uptime _ <"$proc/uptime"; } 2>/dev/null; then
     echo $((10#${uptime/./}))
   else
     echo $(($(date +%s) * 100))
@@ -75,11 +79,11 @@ say() { printf '\npodtether: %s\n' "$1" >>"$dir/out.log"; }
 # Every process as "pid ppid group session state"; a system without /proc has no session to show.
 processes() {
   local file stat pid
-  [ -r /proc/self/stat ] || { ps -axo pid=,ppid=,pgid=,stat= | awk '{print $1, $2, $3, "-", $4}' && return; }
-  for file in /proc/[0-9]*/stat; do
+  [ -d "$proc/self" ] || { ps -axo pid=,ppid=,pgid=,stat= | awk '{print $1, $2, $3, "-", $4}' && return; }
+  for file in "$proc"/[0-9]*/stat; do
     stat=
     { IFS= read -r -d '' stat <"$file"; } 2>/dev/null
-    pid=${file#/proc/}
+    pid=${file#"$proc/"}
     # shellcheck disable=SC2086
     set -- ${stat##*) }
     [ $# -lt 4 ] || echo "${pid%/stat} $2 $3 $4 $1"
@@ -88,8 +92,8 @@ processes() {
 
 # The processes that carry the job's marker in their environment, wherever they have moved (E02).
 marked() {
-  if [ -r /proc/self/environ ]; then
-    grep -lzxF -- "PODTETHER_JOB=$marker" /proc/[0-9]*/environ 2>/dev/null | sed 's|/proc/\([0-9]*\)/.*|mark \1|'
+  if [ -d "$proc/self" ]; then
+    grep -lzxF -- "PODTETHER_JOB=$marker" "$proc"/[0-9]*/environ 2>/dev/null | sed 's|.*/\([0-9]*\)/environ$|mark \1|'
   else
     ps -axwwE -o pid=,command= 2>/dev/null | awk -v m="PODTETHER_JOB=$marker" 'index($0, m) { print "mark", $1 }'
   fi
@@ -119,7 +123,7 @@ members() {
 }
 
 # The command line of process $1.
-words_of() { { tr '\0' ' ' <"/proc/$1/cmdline" || ps -o args= -p "$1"; } 2>/dev/null | tr '\n' ' ' | head -c 200; }
+words_of() { { tr '\0' ' ' <"$proc/$1/cmdline" || ps -o args= -p "$1"; } 2>/dev/null | tr '\n' ' ' | head -c 200; }
 
 # Notes the processes $2… in `leftovers` with what became of them.
 # shellcheck disable=SC2317 # called through `within`
@@ -140,7 +144,7 @@ end_processes() {
   # shellcheck disable=SC2086
   { kill -TERM $pids; kill -CONT $pids; } 2>/dev/null
   while [ -n "$pids" ] && [ "$(ticks)" -lt "$until" ]; do
-    sleep 0.1
+    sleep 0.2
     pids=$(members "$scope")
   done
   [ -n "$pids" ] || return 0
@@ -169,7 +173,7 @@ strike() {
 # Records the exit code: first off the volume, where a full or hanging one cannot lose it.
 record() {
   publish "$copy" "$1"
-  within 60 publish "$dir/exit_code" "$1"
+  within 30 publish "$dir/exit_code" "$1"
 }
 
 # Stops the pod. The script was read before the job began, and its words go through a pipe: a volume
@@ -231,6 +235,7 @@ main() {
   fi
   export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}" # E11: else a log in a file looks frozen for minutes
   grace=${PODTETHER_KILL_GRACE_SEC:-60}
+  case $grace in *[!0-9]*) grace=60 ;; esac
   self=$$
   started=$(start_of "$self")
   marker="${dir##*/}:$self:$started"
@@ -277,7 +282,7 @@ main() {
 # Whether this process leads its session; without /proc, at least its process group.
 leads() {
   local stat=''
-  { IFS= read -r -d '' stat <"/proc/$$/stat"; } 2>/dev/null
+  { IFS= read -r -d '' stat <"$proc/$$/stat"; } 2>/dev/null
   # shellcheck disable=SC2086
   if [ -n "$stat" ]; then set -- ${stat##*) }; else set -- - - - "$(ps -o pgid= -p $$ | tr -d ' ')"; fi
   [ "$4" = "$$" ]

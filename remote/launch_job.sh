@@ -15,8 +15,8 @@ main() {
     return 1
   fi
   # The lock that makes a launch with an unknown outcome safe to repeat (F04).
-  if ! mkdir "$dir/launched" 2>/dev/null; then
-    if [ -d "$dir/launched" ]; then echo already_started && return 0; fi
+  if [ -e "$dir/pid" ] || ! mkdir "$dir/launched" 2>/dev/null; then
+    if [ -e "$dir/pid" ] || [ -d "$dir/launched" ]; then echo already_started && return 0; fi
     echo "launch_job.sh: cannot write in $dir" >&2
     return 1
   fi

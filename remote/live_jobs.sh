@@ -5,13 +5,16 @@
 set -u
 
 # --- identity: the same text in every script that needs it; a unit test compares them ---
+# Where there is no such folder, as on a Mac that stands in for a pod, ps is asked.
+proc=${PODTETHER_PROC:-/proc}
+
 # Prints when process $1 started, as one word; fails when it is gone. A zombie is gone: it answers
 # `kill -0` for ever in a container whose first process never reaps (A16).
 start_of() {
   local stat
-  if [ -r /proc/self/stat ]; then
+  if [ -d "$proc/self" ]; then
     stat=
-    { IFS= read -r -d '' stat <"/proc/$1/stat"; } 2>/dev/null
+    { IFS= read -r -d '' stat <"$proc/$1/stat"; } 2>/dev/null
     [ -n "$stat" ] || return 1
     # The name in parentheses may hold anything; what follows it are plain words, 20th is the start.
     # shellcheck disable=SC2086
@@ -26,10 +29,11 @@ start_of() {
 
 # Prints what tells this boot from every other.
 boot_id() {
-  cat /proc/sys/kernel/random/boot_id 2>/dev/null ||
-    sysctl -n kern.bootsessionuuid 2>/dev/null ||
-    sysctl -n kern.boottime 2>/dev/null | tr -cd '0-9\n' ||
-    echo unknown-boot
+  local id
+  id=$(cat "$proc/sys/kernel/random/boot_id" 2>/dev/null) ||
+    id=$(sysctl -n kern.bootsessionuuid 2>/dev/null) ||
+    id=$(sysctl -n kern.boottime 2>/dev/null | tr -cd '0-9')
+  printf '%s\n' "${id:-unknown-boot}"
 }
 # --- end of identity ---
 
@@ -51,7 +55,7 @@ liveness() {
 # wrapper's own process group. A session's number is not given out again while it has members.
 lives_on() {
   local stat file
-  for file in /proc/[0-9]*/stat; do
+  for file in "$proc"/[0-9]*/stat; do
     stat=
     { IFS= read -r -d '' stat <"$file"; } 2>/dev/null
     # shellcheck disable=SC2086

@@ -25,8 +25,9 @@ pod_id() {
 
 # nvidia-smi hangs on a sick GPU; the rest must be told all the same.
 gpus() {
-  if command -v timeout >/dev/null; then set -- timeout 10; else set --; fi
-  "$@" nvidia-smi --query-gpu=driver_version,utilization.gpu,memory.used,memory.total \
+  set -- nvidia-smi
+  if command -v timeout >/dev/null; then set -- timeout 10 nvidia-smi; fi
+  "$@" --query-gpu=driver_version,utilization.gpu,memory.used,memory.total \
     --format=csv,noheader,nounits 2>/dev/null </dev/null | sed -n 's/^\([0-9].*,.*,.*,.*\)$/gpu=\1/p'
 }
 

@@ -12,6 +12,7 @@
 mod config;
 mod contract_client;
 mod contract_twin;
+mod jobs;
 mod key_source;
 mod local_cloud;
 mod metrics;

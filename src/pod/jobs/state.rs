@@ -66,14 +66,16 @@ const STARTING_MAX_SEC: u64 = 60;
 
 /// The state, the exit code, and what a reader should know beside them.
 pub(super) fn judge(found: &Findings) -> (JobState, Option<i32>, Option<String>) {
-    for file in [&found.code, &found.copy] {
+    // The copy is written a moment before the file, so a living wrapper may still be between the two.
+    let copy = if found.process == Process::Alive { &CodeFile::Absent } else { &found.copy };
+    for file in [&found.code, copy] {
         if let CodeFile::Code(code) = *file {
             let state = match code {
                 _ if found.ceiling_struck => JobState::TimedOut,
                 0 => JobState::Succeeded,
                 _ => JobState::Failed,
             };
-            let note = (*file == found.copy && *file != found.code).then(|| {
+            let note = (*file != found.code).then(|| {
                 "the exit code could not be written to the volume, this is the copy beside it; is the volume full?".to_owned()
             });
             return (state, Some(code), note);
@@ -177,6 +179,8 @@ mod tests {
             let (state, code, note) = judge(&full);
             assert_eq!((state, code), (JobState::Failed, Some(7)));
             assert!(note.unwrap().contains("volume full"));
+            full.process = Process::Alive;
+            assert_eq!(judge(&full), (JobState::Running, None, None));
         }
     }
 

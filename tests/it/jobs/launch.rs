@@ -1,0 +1,112 @@
+//! A launch from its steps: what reaches the pod, once, to the letter.
+
+use super::{Bench, eventually};
+use podtether::domain::{JobState, RemoteCommand, scripts};
+use podtether::plan::launch_steps;
+use std::fs;
+
+/// F04: an answer that was lost may be asked for again; the job runs once.
+#[test]
+fn a_launch_that_is_repeated_starts_nothing() {
+    let bench = Bench::new();
+    let spec = bench.spec("echo run >>runs; sleep 1", 60);
+    let steps = launch_steps(&spec);
+    let (last, first) = steps.split_last().unwrap();
+    bench.run_steps(first);
+    let mut answers: Vec<String> = std::thread::scope(|scope| {
+        let racing: Vec<_> = (0..4).map(|_| scope.spawn(|| bench.run(&last.command))).collect();
+        racing.into_iter().map(|thread| thread.join().unwrap().stdout.text()).collect()
+    });
+    answers.sort();
+    assert_eq!(answers[..3], ["already_started\n"; 3]);
+    let pid = answers[3].strip_prefix("launched ").unwrap().trim();
+    assert!(pid.bytes().all(|b| b.is_ascii_digit()));
+    assert_eq!(bench.ended(&spec.job_id).state, JobState::Succeeded);
+    assert_eq!(bench.run_steps(&steps).stdout.text(), "already_started\n");
+    assert_eq!(bench.written("runs"), "run");
+}
+
+/// A child that held a pipe would keep the SSH channel open until the job ends.
+#[test]
+fn a_launch_closes_its_pipes_while_the_job_runs() {
+    let bench = Bench::new();
+    let spec = bench.spec("until [ -e go ]; do sleep 0.1; done", 60);
+    bench.launch(&spec);
+    assert_eq!(bench.status(&spec.job_id).state, JobState::Running);
+    fs::write(bench.path("work space/go"), "").unwrap();
+    assert_eq!(bench.ended(&spec.job_id).state, JobState::Succeeded);
+}
+
+/// H03: text stays text on its way to the job, its folder, its environment and back.
+#[test]
+fn hostile_words_arrive_to_the_letter() {
+    let bench = Bench::new();
+    let hostile = "it's \"$(touch PWN)\" `touch PWN` ; & | \\ * \n\t-n é ${HOME} !x #";
+    let mut spec = bench.spec("printf '%s' \"$WORD\" >word\n# 'unbalanced \" `quotes\npwd", 60);
+    spec.workdir = format!("{}/it's $(touch PWN) \"x\"", bench.mount());
+    fs::create_dir(&spec.workdir).unwrap();
+    spec.env.insert("WORD".to_owned(), hostile.to_owned());
+    spec.provenance.insert("note".to_owned(), hostile.into());
+    bench.launch(&spec);
+    let status = bench.ended(&spec.job_id);
+    assert_eq!(status.state, JobState::Succeeded, "{status:?}");
+    assert_eq!(status.log.bytes, format!("{}\n", spec.workdir).into_bytes());
+    assert_eq!(fs::read_to_string(format!("{}/word", spec.workdir)).unwrap(), hostile);
+    let meta = status.meta.unwrap();
+    assert_eq!((meta.command, meta.workdir), (spec.command, spec.workdir.clone()));
+    assert_eq!(meta.provenance["note"], hostile);
+    for folder in [spec.workdir, bench.mount(), bench.path("tmp").display().to_string()] {
+        assert!(!std::path::Path::new(&folder).join("PWN").exists());
+    }
+}
+
+/// A job that starts with ignored signals cannot be interrupted and sees pipes fail strangely.
+#[test]
+fn a_job_starts_with_no_signal_ignored() {
+    let bench = Bench::new();
+    let (_, status) = bench.finish("exec grep SigIgn /proc/self/status", 60);
+    let line = String::from_utf8(status.log.bytes).unwrap();
+    let ignored = u64::from_str_radix(line.trim().rsplit_once('\t').unwrap().1, 16).unwrap();
+    for (signal, name) in [(1, "HUP"), (2, "INT"), (3, "QUIT"), (13, "PIPE"), (15, "TERM")] {
+        assert_eq!(ignored >> (signal - 1) & 1, 0, "{name}");
+    }
+}
+
+#[test]
+fn a_file_is_placed_whole_or_not_at_all() {
+    let bench = Bench::new();
+    let path = format!("{}/new folder/a file", bench.mount());
+    let place = |text: &str, bytes: usize| {
+        let args = [path.clone(), "640".to_owned(), bytes.to_string()];
+        RemoteCommand::script(scripts::PLACE_FILE, args).with_stdin(text.into())
+    };
+    assert!(bench.run(&place("whole\n", 6)).succeeded());
+    let cut = bench.run(&place("cu", 6));
+    assert!(!cut.succeeded());
+    assert!(cut.stderr.text().contains("2 of 6 bytes arrived"), "{cut:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "whole\n");
+    use std::os::unix::fs::PermissionsExt as _;
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    let names: Vec<_> = fs::read_dir(format!("{}/new folder", bench.mount())).unwrap().collect();
+    assert_eq!(names.len(), 1, "a part was left behind");
+}
+
+/// An auto-stop that cannot happen must not be promised.
+#[test]
+fn without_the_stop_path_no_job_with_auto_stop_starts() {
+    let bench = Bench::new();
+    let mut spec = bench.spec("touch ran", 60);
+    spec.auto_stop = true;
+    let steps = launch_steps(&spec);
+    let without: Vec<_> =
+        steps.iter().filter(|step| step.label != "place stop_pod.sh").cloned().collect();
+    let (last, first) = without.split_last().unwrap();
+    bench.run_steps(first);
+    let output = bench.run(&last.command);
+    assert!(!output.succeeded());
+    assert!(output.stderr.text().contains("stop_pod.sh"), "{output:?}");
+    assert!(!bench.path("work space/ran").exists());
+    eventually("it is known not to run", || {
+        Some(bench.status(&spec.job_id)).filter(|status| status.state == JobState::Starting)
+    });
+}

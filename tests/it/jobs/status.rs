@@ -1,0 +1,181 @@
+//! Looks at job folders in every condition.
+
+use super::{Bench, dead_pid_line, eventually, pid_line, process};
+use podtether::domain::JobState;
+use podtether::pod::jobs::{AnswerError, log_text, parse_status, status_command};
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+/// E04: through the real look, with a live and a dead wrapper.
+#[test]
+fn no_content_of_an_exit_code_is_a_success_by_accident() {
+    use JobState::{Failed, Running, Succeeded, Unknown, WrapperLost};
+    let bench = Bench::new();
+    let alive = pid_line(std::process::id());
+    let dead = dead_pid_line();
+    for (content, with_alive, with_dead) in [
+        (Some(&b"0\n"[..]), Succeeded, Succeeded),
+        (Some(b"1\n"), Failed, Failed),
+        (Some(b""), Running, WrapperLost),
+        (Some(b" "), Running, WrapperLost),
+        (Some(b"0\r\n"), Running, Unknown),
+        (Some(b"abc"), Running, Unknown),
+        (Some(b"300"), Running, Unknown),
+        (Some(b"\xff\0"), Running, Unknown),
+        (None, Running, WrapperLost),
+    ] {
+        for (pid, expected) in [(&alive, with_alive), (&dead, with_dead)] {
+            let id = bench.folder(&[("pid", pid.as_bytes())]);
+            if let Some(content) = content {
+                fs::write(bench.job_dir(&id).join("exit_code"), content).unwrap();
+            }
+            assert_eq!(bench.status(&id).state, expected, "{content:?} {pid}");
+            fs::remove_dir_all(bench.job_dir(&id)).unwrap();
+        }
+    }
+}
+
+/// A17: a pid that was given out again, or of an earlier boot, is not the job.
+#[test]
+fn a_reused_pid_is_orphaned() {
+    let bench = Bench::new();
+    let ours = pid_line(std::process::id());
+    let words: Vec<&str> = ours.split_whitespace().collect();
+    for line in [
+        format!("{} {} {}\n", words[0], "12345", words[2]),
+        format!("{} {} {}\n", words[0], words[1], "00000000-0000-0000-0000-000000000000"),
+    ] {
+        let id = bench.folder(&[("pid", line.as_bytes())]);
+        let status = bench.status(&id);
+        assert_eq!((status.state, status.lives_on), (JobState::Orphaned, false), "{line}");
+    }
+}
+
+/// A16: a zombie answers `kill -0` for ever and is dead.
+#[test]
+fn a_zombie_is_dead() {
+    let bench = Bench::new();
+    let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+    let id = bench.folder(&[("pid", pid_line(child.id()).as_bytes())]);
+    assert_eq!(bench.status(&id).state, JobState::Running);
+    child.kill().unwrap();
+    let pid = child.id().to_string();
+    eventually("the zombie", || process(&pid).filter(|(state, _)| state == "Z"));
+    assert_eq!(bench.status(&id).state, JobState::WrapperLost);
+    child.wait().unwrap();
+}
+
+/// E07: a pid file that makes no sense is neither dead nor done.
+#[test]
+fn a_senseless_pid_is_unknown() {
+    let bench = Bench::new();
+    for line in ["", "x", "12", "1 2 3 4", "-1 5 boot", "* * *"] {
+        let id = bench.folder(&[("pid", line.as_bytes())]);
+        assert_eq!(bench.status(&id).state, JobState::Unknown, "{line:?}");
+        fs::remove_dir_all(bench.job_dir(&id)).unwrap();
+    }
+}
+
+#[test]
+fn a_job_without_a_pid_is_starting() {
+    let bench = Bench::new();
+    let id = bench.folder(&[]);
+    assert_eq!(bench.status(&id).state, JobState::Starting);
+}
+
+/// D08, E14: a volume that is not there must not look like one without the job.
+#[test]
+fn a_job_is_not_found_only_where_the_volume_answers() {
+    let bench = Bench::new();
+    let id = bench.spec("", 1).job_id;
+    assert_eq!(bench.status(&id).state, JobState::NotFound);
+    fs::create_dir(bench.path("work space/jobs")).unwrap();
+    assert_eq!(bench.status(&id).state, JobState::NotFound);
+    let output = bench.run(&status_command("/no such mount", &id, 100, None));
+    assert_eq!(parse_status(&output).unwrap().state, JobState::Unknown);
+}
+
+/// G08, G09: a progress bar of megabytes with broken characters comes back short and plain.
+#[test]
+fn any_log_can_be_read() {
+    let bench = Bench::new();
+    let mut log = b"first\n".to_vec();
+    while log.len() < 5_000_000 {
+        log.extend_from_slice("\x1b[32m█████\x1b[0m 50%\0\r".as_bytes());
+    }
+    log.extend_from_slice(b"end \xff\xe9\r");
+    let id = bench.folder(&[("out.log", &log)]);
+    let status = bench.status(&id);
+    assert_eq!(status.log.size, log.len() as u64);
+    assert_eq!(status.log.bytes, log[log.len() - 65_536..]);
+    assert_eq!(log_text::clean(&status.log.bytes, 8_000), "end \u{fffd}\u{fffd}");
+}
+
+#[test]
+fn a_log_that_is_followed_comes_over_byte_by_byte() {
+    let bench = Bench::new();
+    let log: Vec<u8> = (0..=255).cycle().take(1_000).collect();
+    let id = bench.folder(&[("out.log", &log)]);
+    let look = |offset| {
+        let command = status_command(&bench.mount(), &id, 300, Some(offset));
+        parse_status(&bench.run(&command)).unwrap().log
+    };
+    let mut seen = Vec::new();
+    loop {
+        let slice = look(seen.len() as u64);
+        assert_eq!((slice.offset, slice.size), (seen.len() as u64, 1_000));
+        if slice.bytes.is_empty() {
+            break;
+        }
+        seen.extend_from_slice(&slice.bytes);
+        assert_eq!(slice.next_offset(), seen.len() as u64);
+    }
+    assert_eq!(seen, log);
+    let beyond = look(5_000);
+    assert_eq!((beyond.offset, beyond.bytes.len()), (1_000, 0));
+}
+
+/// A14: a log from the future is not older than now.
+#[test]
+fn the_age_of_a_log_is_never_negative() {
+    let bench = Bench::new();
+    let id = bench.folder(&[("out.log", b"x")]);
+    let file = fs::File::options().write(true).open(bench.job_dir(&id).join("out.log")).unwrap();
+    for (shift, expected) in [(-3_600_i64, 3_600), (7_200, 0)] {
+        let now = SystemTime::now();
+        let by = Duration::from_secs(shift.unsigned_abs());
+        file.set_modified(if shift < 0 { now - by } else { now + by }).unwrap();
+        let age = bench.status(&id).log_age.unwrap().as_secs();
+        assert!((expected..expected + 60).contains(&age), "{age}");
+    }
+}
+
+/// E07: an answer that was cut says nothing, least of all "not running".
+#[test]
+fn an_answer_without_its_last_line_is_an_error() {
+    let bench = Bench::new();
+    let id = bench.folder(&[("exit_code", b"0\n"), ("out.log", b"text")]);
+    let whole = bench.run(&status_command(&bench.mount(), &id, 100, None));
+    assert!(parse_status(&whole).is_ok());
+    for keep in [0, 11, whole.stdout.bytes.len() - 1] {
+        let mut cut = whole.clone();
+        cut.stdout.bytes.truncate(keep);
+        cut.stdout.total = keep as u64;
+        assert!(matches!(parse_status(&cut), Err(AnswerError::Cut { .. })), "{keep}");
+    }
+    let mut headless = whole.clone();
+    headless.stdout.bytes.drain(..11);
+    assert!(matches!(parse_status(&headless), Err(AnswerError::Cut { .. })));
+    bench.fake("base64", "exit 127");
+    let broken = bench.run(&status_command(&bench.mount(), &id, 100, None));
+    assert_ne!(parse_status(&broken).map(|s| s.state), Ok(JobState::Succeeded), "{broken:?}");
+}
+
+#[test]
+fn what_is_beside_the_meta_does_not_hide_the_state() {
+    let bench = Bench::new();
+    let id = bench.folder(&[("exit_code", b"0\n"), ("meta.json", b"{\"name\": ")]);
+    let status = bench.status(&id);
+    assert_eq!((status.state, status.meta), (JobState::Succeeded, None));
+}
