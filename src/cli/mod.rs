@@ -1,8 +1,15 @@
 //! The command line: one file per subcommand with its arguments and its rendering, no behaviour.
 
+mod demo;
 mod local_cloud;
+mod logging;
+mod mcp_cmd;
+mod open;
 mod pod_shim;
 pub mod print;
+mod progress;
+mod signals;
+mod supervise;
 mod train_auv;
 mod transport;
 
@@ -18,6 +25,12 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Serve the MCP tools on stdin and stdout.
+    Mcp(mcp_cmd::McpArgs),
+    /// Run a job under supervision: launch, follow, capture, stop, read back.
+    Supervise(supervise::SuperviseArgs),
+    /// See the whole of it work on the local cloud, for $0.
+    Demo(demo::DemoArgs),
     /// Serve the local cloud: a twin of RunPod on loopback, for $0.
     LocalCloud(local_cloud::LocalCloudArgs),
     /// Programs of a local pod: runpodctl, nvidia-smi, setsid, timeout.
@@ -35,6 +48,9 @@ enum Command {
 #[must_use]
 pub fn run(cli: Cli) -> u8 {
     match cli.command {
+        Command::Mcp(args) => mcp_cmd::run(&args),
+        Command::Supervise(args) => supervise::run(&args),
+        Command::Demo(args) => demo::run(&args),
         Command::LocalCloud(args) => local_cloud::run(&args),
         Command::PodShim(args) => pod_shim::run(&args),
         Command::TrainAuv(args) => train_auv::run(&args),

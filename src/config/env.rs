@@ -211,6 +211,12 @@ impl Environment {
         self.text("USER").or_else(|| self.text("LOGNAME"))
     }
 
+    /// Where programs are looked for.
+    #[must_use]
+    pub fn path(&self) -> Option<&OsStr> {
+        self.values.get("PATH").map(OsString::as_os_str)
+    }
+
     /// The SSH agent's socket.
     #[must_use]
     pub fn ssh_auth_sock(&self) -> Option<&Path> {

@@ -42,12 +42,15 @@ pub struct GpuOffer {
 }
 
 impl GpuOffer {
-    /// Stock in one data centre, unknown when the catalog does not list it.
+    /// Stock in one data centre. The catalog lists only data centres that offer the type, so one
+    /// that it leaves out has none, unless it says nothing about stock at all.
     #[must_use]
     pub fn stock_in(&self, data_center: &DataCenterId) -> Stock {
-        self.data_centers
-            .iter()
-            .find(|(id, _)| id == data_center)
-            .map_or(Stock::Unknown, |(_, stock)| *stock)
+        let listed = self.data_centers.iter().find(|(id, _)| id == data_center);
+        match (listed, self.stock) {
+            (Some((_, stock)), _) => *stock,
+            (None, Stock::Unknown) => Stock::Unknown,
+            (None, _) => Stock::None,
+        }
     }
 }

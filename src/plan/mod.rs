@@ -3,16 +3,16 @@
 
 mod ensure;
 mod facts;
+mod launch;
 mod off;
 mod on_pod;
-mod launch;
 mod step;
 
 pub use ensure::{EnsureInputs, ensure};
 pub use facts::{Facts, LiveJobs};
+pub use launch::{LaunchSpec, job_dir, launch_steps};
 pub use off::{stop, terminate};
 pub use on_pod::on_pod;
-pub use launch::{LaunchSpec, job_dir, launch_steps};
 pub use step::{Change, NewPod, NewVolume, PodStep, Step, VolumeRef};
 
 use crate::domain::{Price, Vehicle};

@@ -7,3 +7,4 @@ pub mod ssh;
 
 pub use probe::{GpuUse, MountKind, PodProbe, ProbeError, parse_probe, probe_command};
 pub use shell::{Captured, ExecLimits, ExecOutput, ExecStatus, Shell, ShellError, ShellErrorKind};
+pub use ssh::PodShell;

@@ -6,7 +6,7 @@ use super::document::{Mount, Pod, Status};
 use super::faults::SLOW_BOOT;
 use super::pod::{Folder, Machine, Sshd, SshdSetup, kill_all};
 use super::twin::Twin;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,9 +102,9 @@ impl Twin {
         }
         folder.prepare(&self.program, &machine).map_err(failed)?;
         let Some(mount) = &pod.mount else { return Ok(()) };
-        let Some(link) = self.link(mount) else { return Ok(()) };
-        self.unlink(mount);
-        std::os::unix::fs::symlink(self.paths.volume(&mount.volume_id), &link).map_err(|error| {
+        let link = Path::new(&mount.path);
+        unlink(link);
+        std::os::unix::fs::symlink(self.paths.volume(&mount.volume_id), link).map_err(|error| {
             Problem::internal(&format!("mount path {} not made: {error}", link.display()))
         })
     }
@@ -193,7 +193,7 @@ impl Twin {
     async fn clear(&self, id: &str, sshd: &mut Option<Sshd>, mount: Option<&Mount>) {
         self.end_processes(id, sshd).await;
         if let Some(mount) = mount {
-            self.unlink(mount);
+            unlink(Path::new(&mount.path));
         }
         if let Err(error) = self.folder(id).wipe() {
             tracing::warn!(pod = id, %error, "container disk not wiped");
@@ -207,20 +207,6 @@ impl Twin {
         let left = kill_all(id, &self.folder(id)).await;
         if left > 0 {
             tracing::warn!(pod = id, left, "processes of the pod are still there");
-        }
-    }
-
-    fn link(&self, mount: &Mount) -> Option<PathBuf> {
-        mount.name().map(|name| self.paths.mounts().join(name))
-    }
-
-    /// Removes the link at a mount path; anything else that lies there is left alone.
-    fn unlink(&self, mount: &Mount) {
-        if let Some(link) = self.link(mount)
-            && std::fs::symlink_metadata(&link).is_ok_and(|found| found.is_symlink())
-            && let Err(error) = std::fs::remove_file(&link)
-        {
-            tracing::warn!(link = %link.display(), %error, "mount path not removed");
         }
     }
 
@@ -250,5 +236,14 @@ impl Twin {
                 tracing::error!(pod = pod.id, detail = problem.detail, "pod not stopped");
             }
         }
+    }
+}
+
+/// Removes the link at a mount path; anything else that lies there is left alone.
+fn unlink(link: &Path) {
+    if std::fs::symlink_metadata(link).is_ok_and(|found| found.is_symlink())
+        && let Err(error) = std::fs::remove_file(link)
+    {
+        tracing::warn!(link = %link.display(), %error, "mount path not removed");
     }
 }

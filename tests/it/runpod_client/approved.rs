@@ -129,12 +129,13 @@ pub async fn send(
     let facts = Facts {
         pods: status.map(|status| our_pod(status, price)).into_iter().collect(),
         volumes,
+        offers: Vec::new(),
         declared: vec![(vehicle.name.clone(), vehicle.pod_name.clone())],
         tolerated: Vec::new(),
-        price,
         live_jobs: LiveJobs::Known(Vec::new()),
     };
-    let draft = Draft { intent, vehicle, vehicle_was_named: true, steps };
+    let adds = matches!(intent, Intent::EnsurePod).then_some(price);
+    let draft = Draft { intent, vehicle, vehicle_was_named: true, steps, adds };
     let approved = review(draft, &facts, &Limits::default()).unwrap();
     let wanted = approved.approved_steps().find_map(|step| match step {
         ApprovedStep::Cloud(approved) if approved.get() == change => Some(approved),

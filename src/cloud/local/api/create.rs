@@ -247,8 +247,8 @@ fn mount(
     Ok(Some(mount.clone()))
 }
 
-/// A mount path is a name in `<state>/mnt`: a local pod is no container, so nothing else of the
-/// machine may be in its way.
+/// A mount path lies below `<state>/mnt`: a local pod is no container, so nothing else of the
+/// machine may be in its way. The folders above its last name are made, and none may be a link.
 fn check_mount_path(twin: &Twin, text: &str) -> Result<(), Problem> {
     let mounts = twin.paths.mounts();
     let refuse = || {
@@ -259,12 +259,13 @@ fn check_mount_path(twin: &Twin, text: &str) -> Result<(), Problem> {
         ))
     };
     let path = Path::new(text);
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+    let inside = path.strip_prefix(&mounts).map_err(|_| refuse())?;
+    let plain = inside.components().all(|part| matches!(part, Component::Normal(_)));
+    let Some(parent) = path.parent().filter(|_| plain && inside.file_name().is_some()) else {
         return Err(refuse());
     };
-    let plain = path.components().all(|part| !matches!(part, Component::ParentDir));
-    let parent = parent.canonicalize().map_err(|_| refuse())?;
-    if !path.is_absolute() || !plain || parent != mounts || name.is_empty() {
+    std::fs::create_dir_all(parent).map_err(|_| refuse())?;
+    if parent.canonicalize().ok().as_deref() != Some(parent) {
         return Err(refuse());
     }
     Ok(())
@@ -275,7 +276,7 @@ pub fn check_mount_is_free(document: &Document, id: &str, mount: &Mount) -> Resu
     let user = document.pods.iter().find(|pod| {
         pod.id != id
             && pod.status != Status::Exited
-            && pod.mount.as_ref().is_some_and(|other| other.name() == mount.name())
+            && pod.mount.as_ref().is_some_and(|other| other.path == mount.path)
     });
     user.map_or(Ok(()), |pod| {
         Err(Problem::bad_request(format!(

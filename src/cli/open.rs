@@ -1,0 +1,74 @@
+//! What every command that reads the config shares: its arguments and the runtime.
+
+use super::print;
+use crate::clock::SystemClock;
+use crate::config::Environment;
+use crate::error::{Failure, FailureKind};
+use crate::ops::Start;
+use std::path::PathBuf;
+
+/// `--config`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ConfigArgs {
+    /// The config file; else `PODTETHER_CONFIG`, else podtether.yaml found upwards from here.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+impl ConfigArgs {
+    /// What a command is started with.
+    ///
+    /// # Errors
+    /// When podtether's own program or the current folder cannot be told.
+    pub fn start(&self) -> Result<Start, Failure> {
+        let unknown = |what: &str, error: std::io::Error| {
+            Failure::new(
+                FailureKind::Internal,
+                format!("{what} cannot be told: {error}"),
+                "start podtether from an existing folder",
+            )
+        };
+        Ok(Start {
+            config: self.config.clone(),
+            env: Environment::from_process(),
+            cwd: std::env::current_dir().map_err(|error| unknown("the current folder", error))?,
+            program: std::env::current_exe()
+                .map_err(|error| unknown("podtether's own program", error))?,
+        })
+    }
+}
+
+/// Runs a command's future to its end on a runtime of its own.
+pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Failure::new(FailureKind::Internal, error, "the machine is short of threads or files")
+        })?;
+    let value = runtime.block_on(future);
+    // A pending read of stdin or a hung name look-up must not hold the process.
+    runtime.shutdown_background();
+    Ok(value)
+}
+
+/// The clock that commands run on.
+pub fn clock() -> crate::clock::SharedClock {
+    SystemClock::shared()
+}
+
+/// Says a failure and returns the exit code that goes with it: 2 for a refusal or bad input, else 1.
+pub fn failed(failure: &Failure, json: bool) -> u8 {
+    if json {
+        let value = serde_json::json!({"ok": false, "failure": failure});
+        print::data(&value.to_string());
+    }
+    print::note(&format!("podtether: {failure}"));
+    match failure.kind {
+        FailureKind::Refused | FailureKind::BadInput | FailureKind::Config | FailureKind::NoPod => {
+            2
+        }
+        _ => 1,
+    }
+}

@@ -1,0 +1,217 @@
+//! The glue to rmcp: lists the tools, runs each call in a task of its own, and answers failures as
+//! data. A panic is an answer too, never silence.
+
+use super::eof::NoticeEof;
+use super::tool::Entry;
+use super::tools;
+use crate::error::{Failure, FailureKind, StillBilling};
+use crate::ops::Tether;
+use crate::secret::{Secret, scrub};
+use futures_util::future::BoxFuture;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
+    CustomRequest, CustomResult, ErrorCode, Implementation, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+/// Reads config and key and connects; called at the first tool call, and again after a failure, so
+/// that a mended config needs no restart.
+pub type Opener =
+    Box<dyn Fn() -> BoxFuture<'static, Result<(Arc<Tether>, Vec<Secret>), Failure>> + Send + Sync>;
+
+/// What clients are told about the server. Cut at 2,000 bytes by some, so the limits come first.
+const INSTRUCTIONS: &str = "\
+podtether rents, uses and always stops cloud GPU pods (RunPod) inside limits held in code. Use it to run training or \
+other GPU jobs: gpu_availability, ensure_pod, run_job, job_status, sync_logs, stop_pod, spend_report.\n\
+- A pod bills by the second from ensure_pod until stop_pod has answered `stopped`. End every piece of work with \
+stop_pod; `stop_unconfirmed` means it may still bill: call again and tell the user.\n\
+- Each vehicle of the config has exactly one pod. A refusal changed nothing; it names the numbers and the way out. \
+Do not look for a way around a refusal: ask the user.\n\
+- Show a plan with dry_run=true before you create, start or launch something the user has not asked for in so many words.\n\
+- Long work goes through run_job (detached, with a ceiling), never through exec_on_pod. Poll job_status about once a minute.\n\
+- ensure_pod answers still_initializing when it needs longer: call it again.\n\
+- Failures carry kind, hint, retryable and still_billing. cloud=local in an answer means a rehearsal on this machine, for $0.";
+
+/// Methods of the protocol that rmcp hands over as unknown when their parameters are malformed.
+const STANDARD_METHODS: &[&str] = &[
+    "initialize",
+    "tools/call",
+    "tools/list",
+    "prompts/get",
+    "resources/read",
+    "completion/complete",
+    "logging/setLevel",
+];
+
+/// How long in-flight calls may go on after the client is gone.
+const GRACE: Duration = Duration::from_millis(1_500);
+
+struct Server {
+    entries: Vec<Entry>,
+    open: Opener,
+    tether: Mutex<Option<(Arc<Tether>, Vec<Secret>)>>,
+}
+
+impl Server {
+    async fn tether(&self) -> Result<(Arc<Tether>, Vec<Secret>), Failure> {
+        let mut slot = self.tether.lock().await;
+        if let Some(open) = &*slot {
+            return Ok(open.clone());
+        }
+        let opened = (self.open)().await?;
+        *slot = Some(opened.clone());
+        Ok(opened)
+    }
+
+    async fn answer(&self, request: CallToolRequestParams) -> CallToolResult {
+        let name = request.name.as_ref();
+        let Some(entry) = self.entries.iter().find(|entry| entry.tool.name == name) else {
+            return failed(&unknown_tool(name, &self.entries), &[]);
+        };
+        let arguments = request.arguments.unwrap_or_default();
+        if let Err(failure) = (entry.check)(&arguments) {
+            return failed(&failure, &[]);
+        }
+        let (tether, secrets) = match self.tether().await {
+            Ok(open) => open,
+            Err(failure) => return failed(&failure, &[]),
+        };
+        // A task of its own: a client that cancels or goes away must not cut a create in half.
+        match tokio::spawn((entry.call)(tether, arguments)).await {
+            Ok(Ok(value)) => {
+                let text = scrub(&value.to_string(), &secrets);
+                CallToolResult::structured(serde_json::from_str(&text).unwrap_or(value))
+            }
+            Ok(Err(failure)) => failed(&failure, &secrets),
+            Err(_) => {
+                let failure = Failure::new(
+                    FailureKind::Internal,
+                    format!(
+                        "{name} broke off by a mistake in podtether; the state of what it did is unknown"
+                    ),
+                    "call pod_status; stop_pod still works",
+                );
+                failed(&failure.billing(StillBilling::Unknown), &secrets)
+            }
+        }
+    }
+}
+
+/// Clients show a model only the text of an error and only the structure of a success, so the
+/// failure goes into both.
+fn failed(failure: &Failure, secrets: &[Secret]) -> CallToolResult {
+    let json = serde_json::to_string(failure).unwrap_or_else(|_| failure.to_string());
+    let text = scrub(&json, secrets);
+    let mut result = CallToolResult::error(vec![ContentBlock::text(text.clone())]);
+    result.structured_content = serde_json::from_str(&text).ok();
+    result
+}
+
+fn unknown_tool(name: &str, entries: &[Entry]) -> Failure {
+    let names: Vec<&str> = entries.iter().map(|entry| entry.tool.name.as_ref()).collect();
+    Failure::bad_input(format!("there is no tool {name:?}; there are {}", names.join(", ")))
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(
+                Implementation::new("runpod", env!("CARGO_PKG_VERSION")).with_title("podtether"),
+            )
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let mut result = ListToolsResult::with_all_items(
+            self.entries.iter().map(|entry| entry.tool.clone()).collect(),
+        );
+        if context
+            .protocol_version()
+            .is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+        {
+            result.ttl_ms = Some(3_600_000);
+            result.cache_scope = Some(CacheScope::Public);
+        }
+        Ok(result)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.entries.iter().find(|entry| entry.tool.name == name).map(|entry| entry.tool.clone())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        Ok(self.answer(request).await.into())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if STANDARD_METHODS.contains(&request.method.as_str()) {
+            return Err(ErrorData::invalid_params(
+                format!("malformed params for {}", request.method),
+                None,
+            ));
+        }
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            format!("unknown method: {}", request.method),
+            None,
+        ))
+    }
+}
+
+/// Serves until the client goes away or `stop` is cancelled.
+///
+/// # Errors
+/// What keeps the server from starting, in words. A client that leaves before it has said a word is
+/// no error.
+pub async fn serve<R, W>(
+    open: Opener,
+    reader: R,
+    writer: W,
+    stop: CancellationToken,
+) -> Result<(), String>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let ended = CancellationToken::new();
+    let server = Server { entries: tools::all(), open, tether: Mutex::new(None) };
+    let transport = (NoticeEof::new(reader, ended.clone()), writer);
+    let serving = async {
+        match server.serve_with_ct(transport, stop.clone()).await {
+            Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
+            // Whoever only looks whether the server starts closes stdin at once.
+            Err(_) if ended.is_cancelled() || stop.is_cancelled() => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    let client_is_gone = async {
+        tokio::select! {
+            () = ended.cancelled() => {}
+            () = stop.cancelled() => {}
+        }
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        result = serving => result,
+        () = client_is_gone => Ok(()),
+    }
+}

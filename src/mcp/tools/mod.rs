@@ -1,0 +1,31 @@
+//! The tools, one file each: arguments, description, request to answer.
+
+mod ensure_pod;
+mod exec_on_pod;
+mod gpu_availability;
+mod job_status;
+mod pod_status;
+mod run_job;
+mod spend_report;
+mod stop_pod;
+mod sync_logs;
+mod terminate_pod;
+
+use super::tool::Entry;
+
+/// Every tool, in the order in which work goes.
+#[must_use]
+pub fn all() -> Vec<Entry> {
+    vec![
+        Entry::of::<gpu_availability::GpuAvailabilityTool>(),
+        Entry::of::<ensure_pod::EnsurePod>(),
+        Entry::of::<pod_status::PodStatus>(),
+        Entry::of::<exec_on_pod::ExecOnPod>(),
+        Entry::of::<run_job::RunJob>(),
+        Entry::of::<job_status::JobStatus>(),
+        Entry::of::<sync_logs::SyncLogs>(),
+        Entry::of::<stop_pod::StopPod>(),
+        Entry::of::<terminate_pod::TerminatePod>(),
+        Entry::of::<spend_report::SpendReportTool>(),
+    ]
+}

@@ -1,0 +1,30 @@
+//! sync_logs.
+
+use crate::error::Failure;
+use crate::mcp::tool::{Effect, TetherTool};
+use crate::ops::{SyncAnswer, Tether};
+
+pub struct SyncLogs;
+
+/// Arguments of sync_logs.
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {
+    /// The folder to pull, relative to the volume's mount path, such as "jobs" or "logs/run1".
+    subdir: String,
+    /// The vehicle; the config's default when left out.
+    vehicle: Option<String>,
+}
+
+impl TetherTool for SyncLogs {
+    type Arguments = Arguments;
+    type Answer = SyncAnswer;
+    const NAME: &'static str = "sync_logs";
+    const TITLE: &'static str = "Pull results";
+    const DESCRIPTION: &'static str = "Pulls a folder of the pod's volume into the vehicle's local log folder with rsync and checks every file against a SHA-256 manifest made on the pod. Deletes nothing on either side. complete=false names what is missing: call again, it goes on where it was.";
+    const EFFECT: Effect = Effect::Changes { idempotent: true };
+
+    async fn call(tether: &Tether, arguments: Arguments) -> Result<SyncAnswer, Failure> {
+        tether.sync_logs(&arguments.subdir, arguments.vehicle.as_deref(), |_| {}).await
+    }
+}

@@ -1,0 +1,123 @@
+//! exec_on_pod: one command, waited for.
+
+use super::gather::Needs;
+use super::{CloudName, Tether};
+use crate::apply::{self, StepError, StepOutcome};
+use crate::domain::{RemoteCommand, scripts};
+use crate::error::Failure;
+use crate::guard::review;
+use crate::plan::{self, Intent, PodStep};
+use crate::pod::jobs::log_text;
+use crate::pod::{Captured, ExecStatus};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::time::Duration;
+
+/// What is asked of exec_on_pod.
+#[derive(Clone, Debug)]
+pub struct ExecRequest {
+    /// The command line, run by `bash -c` on the pod as it is.
+    pub command: String,
+    /// How long to wait, in seconds, from 1 to timeouts.exec_max_sec.
+    pub timeout_sec: i64,
+    /// The folder to run in; the volume's mount path when `None`.
+    pub workdir: Option<String>,
+    /// The vehicle; the default one when `None`.
+    pub vehicle: Option<String>,
+}
+
+/// The answer of exec_on_pod.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ExecAnswer {
+    /// Which cloud answered.
+    pub cloud: CloudName,
+    /// On which vehicle's pod.
+    pub vehicle: String,
+    /// Exit code; missing when a signal ended the command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<u32>,
+    /// The signal that ended the command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// The last 8000 characters of stdout.
+    pub stdout: String,
+    /// The last 4000 characters of stderr.
+    pub stderr: String,
+    /// Whether stdout was longer.
+    pub stdout_truncated: bool,
+    /// Whether stderr was longer.
+    pub stderr_truncated: bool,
+}
+
+const STDOUT_CHARS: usize = 8_000;
+const STDERR_CHARS: usize = 4_000;
+
+impl Tether {
+    /// Runs one command on the vehicle's pod and waits for it.
+    ///
+    /// # Errors
+    /// Bad input, refusals, no running pod, no way to its shell, or the time-out. A command that
+    /// ends with another code than 0 is an answer.
+    pub async fn exec_on_pod(&self, request: &ExecRequest) -> Result<ExecAnswer, Failure> {
+        let vehicle = self.vehicle(request.vehicle.as_deref())?;
+        let max = vehicle.timeouts.exec_max_sec;
+        let timeout = u32::try_from(request.timeout_sec).ok().filter(|sec| (1..=max).contains(sec)).ok_or_else(|| {
+            Failure::bad_input(format!("timeout_sec={} is not a whole number from 1 to {max}; use run_job for longer work", request.timeout_sec))
+        })?;
+        if request.command.trim().is_empty() {
+            return Err(Failure::bad_input("command is empty; give the command line to run"));
+        }
+        let workdir = request.workdir.clone().unwrap_or_else(|| vehicle.volume_mount_path.clone());
+        let facts = self.gather(Needs::default()).await?;
+        let pod = Self::pick_running(&vehicle, &facts.pods)?;
+        let command =
+            RemoteCommand::script(scripts::RUN_IN, [workdir.as_str(), request.command.as_str()]);
+        let step = PodStep {
+            pod: pod.id.clone(),
+            label: "run the command".to_owned(),
+            command,
+            timeout: Duration::from_secs(u64::from(timeout)),
+        };
+        let named = request.vehicle.is_some();
+        let approved = review(
+            plan::on_pod(&vehicle, named, Intent::Exec, vec![step]),
+            &facts,
+            &self.config.limits_for(&vehicle.name),
+        )?;
+        let shell = self.shell(&vehicle, &pod)?;
+        let output = match apply::apply(&approved, &self.ports(Some(&*shell))).await {
+            Ok(mut outcomes) => match outcomes.pop() {
+                Some(StepOutcome::Ran(output)) => output,
+                _ => return Err(super::ensure::start_failure(StepError::NoShell)),
+            },
+            Err(error) => match error.error {
+                StepError::CommandFailed { output, .. } => output,
+                other => return Err(super::ensure::start_failure(other)),
+            },
+        };
+        let (stdout, stdout_truncated) = self.shown(&output.stdout, STDOUT_CHARS);
+        let (stderr, stderr_truncated) = self.shown(&output.stderr, STDERR_CHARS);
+        let (exit_code, signal) = match output.status {
+            ExecStatus::Code(code) => (Some(code), None),
+            ExecStatus::Signal(name) => (None, Some(name)),
+        };
+        Ok(ExecAnswer {
+            cloud: self.cloud_name(),
+            vehicle: vehicle.name.0,
+            exit_code,
+            signal,
+            stdout,
+            stderr,
+            stdout_truncated,
+            stderr_truncated,
+        })
+    }
+
+    /// The last `max` characters of a stream, cleaned for reading and without secrets.
+    pub(super) fn shown(&self, stream: &Captured, max: usize) -> (String, bool) {
+        let clean = crate::secret::scrub(&log_text::clean(&stream.bytes, stream.bytes.len()), &[]);
+        let count = clean.chars().count();
+        let text: String = clean.chars().skip(count.saturating_sub(max)).collect();
+        (text, stream.is_truncated() || count > max)
+    }
+}

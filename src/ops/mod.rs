@@ -1,0 +1,153 @@
+//! What podtether can do, one file per verb: gather facts, let `plan` draft and `guard` review,
+//! carry out through `apply`, and say what is known. Both faces call these and add no behaviour.
+
+mod ensure;
+mod exec;
+mod gather;
+mod gpus;
+mod job_status;
+mod open;
+mod probe;
+mod run_job;
+mod shells;
+mod spend;
+mod status;
+mod stop;
+mod sync;
+mod terminate;
+mod view;
+
+pub use ensure::{EnsureAnswer, EnsureRequest, EnsureStatus};
+pub use exec::{ExecAnswer, ExecRequest};
+pub use gpus::{GpuAvailability, GpuChoice, StockIn};
+pub use job_status::{JobStatusAnswer, LatestMetrics};
+pub use open::{Start, open};
+pub use run_job::{RunJobAnswer, RunJobRequest};
+pub use spend::SpendReport;
+pub use status::{PodState, PodStatusAnswer};
+pub use stop::{StopAnswer, StopStatus};
+pub use sync::{SyncAnswer, SyncProgress};
+pub use terminate::{TerminateAnswer, TerminateStatus};
+pub use view::{CloudName, PodView, StdinView, StepView, sha256_hex};
+
+use crate::apply::{Ports, Settings};
+use crate::clock::SharedClock;
+use crate::cloud::Cloud;
+use crate::config::Config;
+use crate::domain::{Pod, Vehicle};
+use crate::error::{Failure, FailureKind};
+use crate::pod::Shell;
+use shells::Shells;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The machine's part of what podtether needs, apart from its config.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// podtether's own program, which rsync is given as its remote shell.
+    pub program: PathBuf,
+    /// The value of PATH, to find rsync.
+    pub path: Option<OsString>,
+    /// The ssh-agent's socket.
+    pub ssh_auth_sock: Option<PathBuf>,
+}
+
+/// podtether at work: one config, one cloud, and the connections to its pods.
+pub struct Tether {
+    config: Config,
+    cloud: Arc<dyn Cloud>,
+    clock: SharedClock,
+    surroundings: Surroundings,
+    settings: Settings,
+    shells: Shells,
+}
+
+impl Tether {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(
+        config: Config,
+        cloud: Arc<dyn Cloud>,
+        clock: SharedClock,
+        surroundings: Surroundings,
+    ) -> Self {
+        let shells = Shells::new(surroundings.ssh_auth_sock.clone());
+        Self { config, cloud, clock, surroundings, settings: Settings::default(), shells }
+    }
+
+    /// The same with other waits for effects, such as a longer one for a command line.
+    #[must_use]
+    pub const fn with_settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// The config.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Which cloud this is.
+    #[must_use]
+    pub fn cloud_name(&self) -> CloudName {
+        CloudName::of(&*self.cloud)
+    }
+
+    /// Time.
+    #[must_use]
+    pub fn clock(&self) -> &SharedClock {
+        &self.clock
+    }
+
+    /// The vehicle of that name, or the default one.
+    ///
+    /// # Errors
+    /// Bad input, with the nearest name, when there is none of that name.
+    pub fn vehicle(&self, name: Option<&str>) -> Result<Vehicle, Failure> {
+        self.config.vehicle(name).cloned().map_err(Failure::bad_input)
+    }
+
+    fn ports<'a>(&'a self, shell: Option<&'a dyn Shell>) -> Ports<'a> {
+        Ports { cloud: &*self.cloud, shell, clock: &*self.clock, settings: self.settings }
+    }
+
+    /// The vehicle's running pod.
+    async fn running_pod(&self, vehicle: &Vehicle) -> Result<Pod, Failure> {
+        let pods = self.cloud.pods().await?;
+        Self::pick_running(vehicle, &pods)
+    }
+
+    fn pick_running(vehicle: &Vehicle, pods: &[Pod]) -> Result<Pod, Failure> {
+        use crate::domain::PodStatus;
+        let mut ours = pods.iter().filter(|pod| pod.name == vehicle.pod_name && !pod.is_deleted());
+        let no_pod = |message: String| {
+            Failure::new(
+                FailureKind::NoPod,
+                message,
+                format!("call ensure_pod with vehicle={}", vehicle.name),
+            )
+        };
+        let Some(pod) = ours.next() else {
+            return Err(no_pod(format!(
+                "vehicle {} has no pod named {:?}",
+                vehicle.name, vehicle.pod_name
+            )));
+        };
+        if let Some(second) = ours.next() {
+            let refusal = crate::guard::Refusal::DuplicatePods {
+                name: vehicle.pod_name.clone(),
+                ids: vec![pod.id.clone(), second.id.clone()],
+            };
+            return Err(vec![refusal].into());
+        }
+        match pod.status {
+            PodStatus::Running => Ok(pod.clone()),
+            _ => Err(no_pod(format!(
+                "pod {} of vehicle {} is {}, not RUNNING",
+                pod.id, vehicle.name, pod.status
+            ))),
+        }
+    }
+}

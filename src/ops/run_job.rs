@@ -1,0 +1,211 @@
+//! run_job: a detached command under a finite ceiling.
+
+use super::gather::Needs;
+use super::{CloudName, StepView, Tether};
+use crate::apply::{self, StepOutcome};
+use crate::domain::{Ceiling, JobId, JobName, Pod, Usd, Vehicle};
+use crate::error::{Failure, FailureKind, StillBilling};
+use crate::guard::review;
+use crate::plan::{self, Intent, LaunchSpec};
+use rand::RngExt as _;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// What is asked of run_job.
+#[derive(Clone, Debug, Default)]
+pub struct RunJobRequest {
+    /// Name; part of the job's id.
+    pub name: String,
+    /// The command, run by bash as it is.
+    pub command: String,
+    /// The folder to run in; the volume's mount path when `None`.
+    pub workdir: Option<String>,
+    /// Stop the pod when the job ends, however it ends.
+    pub auto_stop: bool,
+    /// Run beside a live job.
+    pub force: bool,
+    /// Only show the plan.
+    pub dry_run: bool,
+    /// Ceiling in seconds; timeouts.job_sec when `None`.
+    pub max_runtime_sec: Option<i64>,
+    /// The vehicle; the default one when `None`.
+    pub vehicle: Option<String>,
+}
+
+/// The answer of run_job.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RunJobAnswer {
+    /// Which cloud answered.
+    pub cloud: CloudName,
+    /// On which vehicle's pod.
+    pub vehicle: String,
+    /// The job's id. In a dry run, what it would be if it were launched this second.
+    pub job_id: String,
+    /// The job's folder on the pod.
+    pub job_dir: String,
+    /// The longest it may run, in seconds; then TERM, and KILL 60 s later.
+    pub ceiling_sec: u32,
+    /// Whether the pod stops itself when the job ends.
+    pub auto_stop: bool,
+    /// What the pod costs until the ceiling has surely struck; missing when the price is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worst_case_usd: Option<Usd>,
+    /// Whether a launch with this id had been made before.
+    pub already_started: bool,
+    /// What to do next.
+    pub hint: String,
+    /// Dry run: the very commands that the real call sends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Vec<StepView>>,
+}
+
+/// A job that was checked and planned but not started.
+pub(crate) struct PlannedJob {
+    pub(crate) vehicle: Vehicle,
+    pub(crate) pod: Pod,
+    pub(crate) id: JobId,
+    pub(crate) ceiling: Ceiling,
+    approved: crate::guard::Approved,
+}
+
+impl Tether {
+    /// Starts a job, or shows what would start.
+    ///
+    /// # Errors
+    /// Bad input, refusals, no running pod, or a launch that failed. A lost launch answer is a
+    /// failure of kind `ssh_unreachable`; the job may run, ask job_status with the id in the message.
+    pub async fn run_job(&self, request: &RunJobRequest) -> Result<RunJobAnswer, Failure> {
+        let job = self.plan_job(request).await?;
+        if request.dry_run {
+            let hint = "This is what the call would send; nothing was changed.".to_owned();
+            let plan = Some(StepView::all(job.approved.steps(), &*self.cloud));
+            return Ok(RunJobAnswer { plan, ..self.job_answer(&job, request, false, hint) });
+        }
+        self.launch(&job, request).await
+    }
+
+    /// Checks the request and the facts and drafts the launch; changes nothing.
+    pub(crate) async fn plan_job(&self, request: &RunJobRequest) -> Result<PlannedJob, Failure> {
+        let vehicle = self.vehicle(request.vehicle.as_deref())?;
+        let name = JobName::parse(&request.name).map_err(Failure::bad_input)?;
+        let ceiling =
+            Ceiling::new("max_runtime_sec", request.max_runtime_sec, vehicle.timeouts.job)
+                .map_err(Failure::bad_input)?;
+        if request.command.trim().is_empty() {
+            return Err(Failure::bad_input("command is empty; give the command that the job runs"));
+        }
+        if request.command.contains('\0') {
+            return Err(Failure::bad_input("command contains a NUL byte, which no shell can run"));
+        }
+        let workdir = request.workdir.clone().unwrap_or_else(|| vehicle.volume_mount_path.clone());
+        if !workdir.starts_with('/') || workdir.chars().any(char::is_control) {
+            return Err(Failure::bad_input(format!(
+                "workdir={workdir:?} is not an absolute path on the pod, such as {:?}",
+                vehicle.volume_mount_path
+            )));
+        }
+        let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
+        let pod = Self::pick_running(&vehicle, &facts.pods)?;
+        if !request.force {
+            facts.live_jobs = self.live_jobs(&vehicle, &pod).await;
+        }
+        let started_at = self.clock.now();
+        let id = JobId::new(started_at, &name, rand::rng().random::<u16>());
+        let spec = LaunchSpec {
+            pod: pod.id.clone(),
+            mount: vehicle.volume_mount_path.clone(),
+            job_id: id.clone(),
+            name,
+            command: request.command.clone(),
+            workdir,
+            ceiling,
+            auto_stop: request.auto_stop,
+            env: BTreeMap::new(),
+            started_at,
+            provenance: BTreeMap::from([
+                ("podtether".to_owned(), env!("CARGO_PKG_VERSION").into()),
+                ("vehicle".to_owned(), vehicle.name.0.clone().into()),
+            ]),
+        };
+        let steps = plan::launch_steps(&spec);
+        let intent = Intent::Launch { force: request.force };
+        let draft = plan::on_pod(&vehicle, request.vehicle.is_some(), intent, steps);
+        let approved = review(draft, &facts, &self.config.limits_for(&vehicle.name))?;
+        Ok(PlannedJob { vehicle, pod, id, ceiling, approved })
+    }
+
+    /// Starts a planned job.
+    pub(crate) async fn launch(
+        &self,
+        job: &PlannedJob,
+        request: &RunJobRequest,
+    ) -> Result<RunJobAnswer, Failure> {
+        let shell = self.shell(&job.vehicle, &job.pod)?;
+        let outcomes =
+            apply::apply(&job.approved, &self.ports(Some(&*shell))).await.map_err(|error| {
+                let mut failure =
+                    super::ensure::start_failure(error.error).billing(StillBilling::Yes);
+                failure.message = format!("launching job {}: {}", job.id, failure.message);
+                failure
+            })?;
+        let already = match outcomes.last() {
+            Some(StepOutcome::Ran(output)) => output.stdout.text().trim() == "already_started",
+            _ => false,
+        };
+        let hint = format!(
+            "Ask job_status with job_id={} and vehicle={}; results are in {}.",
+            job.id,
+            job.vehicle.name,
+            self.job_dir(&job.vehicle, &job.id)
+        );
+        Ok(self.job_answer(job, request, already, hint))
+    }
+
+    pub(crate) fn job_dir(&self, vehicle: &Vehicle, id: &JobId) -> String {
+        plan::job_dir(&vehicle.volume_mount_path, id)
+    }
+
+    fn job_answer(
+        &self,
+        job: &PlannedJob,
+        request: &RunJobRequest,
+        already_started: bool,
+        hint: String,
+    ) -> RunJobAnswer {
+        let longest =
+            job.ceiling.duration() + Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC));
+        RunJobAnswer {
+            cloud: self.cloud_name(),
+            vehicle: job.vehicle.name.0.clone(),
+            job_id: job.id.to_string(),
+            job_dir: self.job_dir(&job.vehicle, &job.id),
+            ceiling_sec: job.ceiling.as_secs(),
+            auto_stop: request.auto_stop,
+            worst_case_usd: job.pod.price.known().map(|rate| rate.cost_of(longest)),
+            already_started,
+            hint,
+            plan: None,
+        }
+    }
+}
+
+/// What a script of podtether said that podtether does not understand.
+pub(super) fn pod_failure(error: &impl fmt::Display) -> Failure {
+    Failure::new(
+        FailureKind::PodCommand,
+        error,
+        "the pod answered something unexpected; try again, and look with exec_on_pod",
+    )
+    .billing(StillBilling::Yes)
+    .retryable()
+}
+
+/// The pod on which a job is looked up.
+pub(super) fn job_id(text: &str) -> Result<JobId, Failure> {
+    JobId::parse(text).ok_or_else(|| {
+        Failure::bad_input(format!("job_id={text:?} is not a job id; run_job returns one such as 20260703-132525_train_00ab"))
+    })
+}

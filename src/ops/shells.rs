@@ -1,0 +1,54 @@
+//! One connection per pod and boot, made when it is first needed and used again.
+
+use crate::domain::{Pod, Vehicle};
+use crate::pod::ssh::{PodShell, SshTarget, Tuning};
+use crate::pod::{ShellError, ShellErrorKind};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The connections.
+pub(super) struct Shells {
+    tuning: Tuning,
+    open: Mutex<HashMap<String, (SshTarget, Arc<PodShell>)>>,
+}
+
+impl Shells {
+    pub(super) fn new(ssh_auth_sock: Option<PathBuf>) -> Self {
+        let tuning = Tuning { agent_socket: ssh_auth_sock, ..Tuning::default() };
+        Self { tuning, open: Mutex::new(HashMap::new()) }
+    }
+
+    pub(super) fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+
+    /// The shell of a pod at the address that was just read; another boot or another address makes
+    /// another connection (F01: an address is never kept over a start).
+    pub(super) fn of(&self, vehicle: &Vehicle, pod: &Pod) -> Result<Arc<PodShell>, ShellError> {
+        let target = target(vehicle, pod)?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, shell)) = open.get(&pod.id.0).filter(|(known, _)| *known == target) {
+            return Ok(Arc::clone(shell));
+        }
+        let shell = Arc::new(PodShell::new(target.clone(), self.tuning.clone()));
+        open.insert(pod.id.0.clone(), (target, Arc::clone(&shell)));
+        Ok(shell)
+    }
+}
+
+/// Where and how a pod is reached.
+pub(super) fn target(vehicle: &Vehicle, pod: &Pod) -> Result<SshTarget, ShellError> {
+    let endpoint = pod.ssh.clone().ok_or_else(|| ShellError {
+        kind: ShellErrorKind::NoEndpoint,
+        tried: format!("reaching pod {}", pod.id),
+        detail: "the provider names no direct SSH endpoint".to_owned(),
+    })?;
+    Ok(SshTarget {
+        endpoint,
+        pod_id: pod.id.clone(),
+        boot: pod.boot(),
+        known_hosts: vehicle.known_hosts_file.clone(),
+        identity: vehicle.ssh_identity.clone(),
+    })
+}

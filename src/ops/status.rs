@@ -1,0 +1,175 @@
+//! pod_status: what is so, what it costs, and what would stop it.
+
+use super::gather::Needs;
+use super::{CloudName, PodView, Tether};
+use crate::domain::{PodStatus, Usd, Volume};
+use crate::error::Failure;
+use crate::plan::LiveJobs;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// How the vehicle's pod is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PodState {
+    /// The account has no pod of this name.
+    NoPod,
+    /// EXITED: no compute on the bill.
+    Stopped,
+    /// Running and usable over SSH.
+    Running,
+    /// On the bill and not usable over SSH (yet).
+    RunningSshPending,
+    /// The provider gave up on it.
+    Error,
+    /// A status that is not known here; it counts as billing.
+    Unknown,
+}
+
+/// The answer of pod_status.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PodStatusAnswer {
+    /// Which cloud answered.
+    pub cloud: CloudName,
+    /// For which vehicle.
+    pub vehicle: String,
+    /// How the pod is.
+    pub status: PodState,
+    /// What is so and what to do next.
+    pub message: String,
+    /// The pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod: Option<PodView>,
+    /// Seconds since its container was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uptime_sec: Option<u64>,
+    /// What this boot has cost so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usd_since_start: Option<Usd>,
+    /// Live jobs, when they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_jobs: Option<Vec<String>>,
+    /// Why they are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_jobs_unknown: Option<String>,
+    /// GPU use in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_util_percent: Option<u32>,
+    /// NVIDIA driver of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_version: Option<String>,
+    /// Free space on the volume, in GB. The provider's file system shows its pool, not the quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume_free_gb: Option<u64>,
+    /// What stops this pod without being asked, with what is proven of it. Empty means nothing does.
+    pub fuses: Vec<String>,
+    /// What the network volume bills each month; missing when it does not exist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume_usd_per_month: Option<Usd>,
+    /// Other pods that no vehicle declares; they make every change but a stop refuse.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown_pods: Vec<PodView>,
+}
+
+impl Tether {
+    /// Looks at the vehicle's pod; changes nothing.
+    ///
+    /// # Errors
+    /// When the vehicle is unknown or the pods cannot be listed.
+    pub async fn pod_status(&self, vehicle: Option<&str>) -> Result<PodStatusAnswer, Failure> {
+        let vehicle = self.vehicle(vehicle)?;
+        let facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
+        let ours: Vec<_> = facts.pods_named(&vehicle.pod_name).collect();
+        let unknown_pods = facts
+            .pods
+            .iter()
+            .filter(|pod| !pod.is_deleted() && !facts.tolerated.contains(&pod.name))
+            .filter(|pod| facts.declared.iter().all(|(_, name)| *name != pod.name))
+            .map(PodView::from)
+            .collect();
+        let mut answer = PodStatusAnswer {
+            cloud: self.cloud_name(),
+            vehicle: vehicle.name.0.clone(),
+            status: PodState::NoPod,
+            message: format!(
+                "The account has no pod named {:?}; ensure_pod creates it.",
+                vehicle.pod_name
+            ),
+            pod: None,
+            uptime_sec: None,
+            usd_since_start: None,
+            live_jobs: None,
+            live_jobs_unknown: None,
+            gpu_util_percent: None,
+            driver_version: None,
+            volume_free_gb: None,
+            fuses: Vec::new(),
+            volume_usd_per_month: facts
+                .volumes_named(&vehicle.network_volume_name)
+                .next()
+                .map(|volume| Volume::usd_per_month(volume.size_gb)),
+            unknown_pods,
+        };
+        // With two pods of one name the one on the bill is shown, and the message says that there are two.
+        let Some(pod) = ours
+            .iter()
+            .copied()
+            .find(|pod| pod.status.bills_compute())
+            .or_else(|| ours.first().copied())
+        else {
+            return Ok(answer);
+        };
+        answer.pod = Some(PodView::from(pod));
+        if pod.status.bills_compute() {
+            let up = pod.started_at.and_then(|at| (self.clock.now() - at).to_std().ok());
+            answer.uptime_sec = up.map(|up| up.as_secs());
+            answer.usd_since_start = up.and_then(|up| Some(pod.price.known()?.cost_of(up)));
+        }
+        (answer.status, answer.message) = match &pod.status {
+            PodStatus::Exited => (PodState::Stopped, "Stopped; no compute on the bill. ensure_pod starts it.".to_owned()),
+            PodStatus::Error => (PodState::Error, "Status ERROR; it may bill. Look in the RunPod console; terminate_pod deletes it, its volume stays.".to_owned()),
+            PodStatus::Provisioning | PodStatus::Starting => (PodState::RunningSshPending, format!("{}; on the bill, not usable yet. ensure_pod waits for it.", pod.status)),
+            PodStatus::Running => (PodState::Running, "Running and usable over SSH.".to_owned()),
+            PodStatus::Terminated | PodStatus::Other(_) => (PodState::Unknown, format!("Status {:?} is not known here; it counts as billing. Look in the RunPod console.", pod.status.as_str())),
+        };
+        if pod.status == PodStatus::Running {
+            match self.probe(&vehicle, pod).await {
+                Ok(probe) => {
+                    answer.gpu_util_percent = probe.gpus.first().and_then(|gpu| gpu.percent);
+                    answer.driver_version = probe.driver;
+                    answer.volume_free_gb = probe.mount_free.map(|bytes| bytes / 1_000_000_000);
+                    match self.live_jobs(&vehicle, pod).await {
+                        LiveJobs::Known(jobs) => {
+                            answer.live_jobs = Some(jobs.iter().map(ToString::to_string).collect())
+                        }
+                        LiveJobs::Unknown(why) => answer.live_jobs_unknown = Some(why),
+                    }
+                }
+                Err(failure) => {
+                    answer.status = PodState::RunningSshPending;
+                    answer.message = format!(
+                        "RUNNING and on the bill, but its shell does not answer: {}",
+                        failure.message
+                    );
+                    answer.live_jobs_unknown = Some(failure.message);
+                }
+            }
+        }
+        if ours.len() > 1 {
+            let ids: Vec<_> =
+                ours.iter().map(|pod| format!("{} ({})", pod.id, pod.status)).collect();
+            answer.message = format!(
+                "{} pods have this name: {}. {}",
+                ours.len(),
+                ids.join(", "),
+                answer.message
+            );
+        }
+        if pod.status.bills_compute() {
+            answer
+                .message
+                .push_str(" Nothing stops it by itself but a job launched with auto_stop=true.");
+        }
+        Ok(answer)
+    }
+}

@@ -1,0 +1,173 @@
+//! stop_pod: off the bill, as far as it was read back.
+
+use super::gather::Needs;
+use super::{CloudName, PodView, Tether};
+use crate::apply::{self, OffOutcome, StepOutcome};
+use crate::domain::{Pod, Usd, Vehicle, Volume};
+use crate::error::{Failure, StillBilling};
+use crate::guard::review;
+use crate::plan::{self, Facts};
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// How far a stop is known to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StopStatus {
+    /// EXITED was read back after it was asked.
+    Stopped,
+    /// It was EXITED before.
+    AlreadyStopped,
+    /// The account has no pod of this name.
+    NoPod,
+    /// It was asked and not seen to take effect: the pod may still bill.
+    StopUnconfirmed,
+}
+
+/// The answer of stop_pod.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct StopAnswer {
+    /// Which cloud answered.
+    pub cloud: CloudName,
+    /// For which vehicle.
+    pub vehicle: String,
+    /// How far it is.
+    pub status: StopStatus,
+    /// What is so and what to do next.
+    pub message: String,
+    /// The provider's last word for the status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed: Option<String>,
+    /// When that was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_at: Option<DateTime<Utc>>,
+    /// How often the provider was asked to stop it.
+    pub asked: u32,
+    /// Price of the pod for one hour before the stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_usd_per_hour: Option<Usd>,
+    /// What goes on billing each month: the network volume. Missing when it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub still_bills_usd_per_month: Option<Usd>,
+    /// The pods that were acted on, or found stopped.
+    pub pods: Vec<PodView>,
+}
+
+impl StopAnswer {
+    /// Whether no compute of this vehicle bills, as read from the provider.
+    #[must_use]
+    pub const fn is_off(&self) -> bool {
+        !matches!(self.status, StopStatus::StopUnconfirmed)
+    }
+}
+
+impl Tether {
+    /// Stops the vehicle's pod and reads it back.
+    ///
+    /// # Errors
+    /// Only when the vehicle is unknown or the pods cannot be listed; then nothing is known and the
+    /// failure says so. A stop that was not confirmed is an answer.
+    pub async fn stop_pod(&self, vehicle: &str) -> Result<StopAnswer, Failure> {
+        let vehicle = self.vehicle(Some(vehicle))?;
+        let facts = self
+            .gather(Needs::default())
+            .await
+            .map_err(|failure| failure.billing(StillBilling::Unknown))?;
+        let draft = plan::stop(&vehicle, true, &facts);
+        let approved = review(draft, &facts, &self.config.limits_for(&vehicle.name))?;
+        let outcomes = match apply::apply(&approved, &self.ports(None)).await {
+            Ok(outcomes) => outcomes,
+            Err(error) => {
+                return Err(
+                    super::ensure::start_failure(error.error).billing(StillBilling::Unknown)
+                );
+            }
+        };
+        let volume = self.volume_of(&vehicle).await;
+        Ok(self.stop_answer(&vehicle, &facts, &outcomes, volume.as_ref()))
+    }
+
+    pub(super) async fn volume_of(&self, vehicle: &Vehicle) -> Option<Volume> {
+        let volumes = self.cloud.volumes().await.ok()?;
+        volumes.into_iter().find(|volume| volume.name == vehicle.network_volume_name)
+    }
+
+    fn stop_answer(
+        &self,
+        vehicle: &Vehicle,
+        facts: &Facts,
+        outcomes: &[StepOutcome],
+        volume: Option<&Volume>,
+    ) -> StopAnswer {
+        let ours: Vec<&Pod> = facts.pods_named(&vehicle.pod_name).collect();
+        let offs: Vec<&OffOutcome> = outcomes
+            .iter()
+            .filter_map(|outcome| match outcome {
+                StepOutcome::Off(off) => Some(off),
+                _ => None,
+            })
+            .collect();
+        let monthly = volume.map(|volume| Volume::usd_per_month(volume.size_gb));
+        let rest = monthly.map_or_else(String::new, |usd| {
+            format!(" Its network volume goes on billing {usd} a month.")
+        });
+        let unconfirmed = offs.iter().find(|off| !off.confirmed);
+        let (status, message) = match (ours.is_empty(), offs.is_empty(), unconfirmed) {
+            (true, _, _) => (
+                StopStatus::NoPod,
+                format!(
+                    "The account has no pod named {:?}; nothing of this vehicle computes.{rest}",
+                    vehicle.pod_name
+                ),
+            ),
+            (false, true, _) => (
+                StopStatus::AlreadyStopped,
+                format!("It was stopped before: EXITED was read.{rest}"),
+            ),
+            (false, false, None) => (
+                StopStatus::Stopped,
+                format!("Stopped: EXITED was read back after the request.{rest}"),
+            ),
+            (false, false, Some(off)) => (StopStatus::StopUnconfirmed, unconfirmed_message(off)),
+        };
+        let last = unconfirmed.copied().or_else(|| offs.last().copied());
+        let observed = last
+            .and_then(|off| off.observed.as_ref())
+            .or_else(|| ours.first().map(|pod| &pod.status));
+        StopAnswer {
+            cloud: self.cloud_name(),
+            vehicle: vehicle.name.0.clone(),
+            status,
+            message,
+            observed: observed.map(ToString::to_string),
+            observed_at: last.map_or_else(|| Some(self.clock.now()), |off| off.observed_at),
+            asked: offs.iter().map(|off| off.asked).sum(),
+            last_usd_per_hour: ours
+                .iter()
+                .find_map(|pod| pod.price.known())
+                .map(crate::domain::UsdPerHour::per_hour),
+            still_bills_usd_per_month: monthly,
+            pods: ours.into_iter().map(PodView::from).collect(),
+        }
+    }
+}
+
+/// Says in words what was asked, what was seen and what stands in the way.
+pub(super) fn unconfirmed_message(off: &OffOutcome) -> String {
+    let seen = match (&off.observed, off.observed_at) {
+        (Some(status), Some(at)) => format!("last read {status} at {}", at.format("%H:%M:%S UTC")),
+        (None, Some(at)) => format!("not listed at {}", at.format("%H:%M:%S UTC")),
+        (_, None) => "never read back".to_owned(),
+    };
+    let times = if off.asked == 1 { "once".to_owned() } else { format!("{} times", off.asked) };
+    let why = match (&off.blocked, &off.error) {
+        (Some(why), _) => format!(": {why}"),
+        (None, Some(error)) => format!("; last error: {error}"),
+        (None, None) => String::new(),
+    };
+    format!(
+        "Pod {} MAY STILL BILL: it was asked {times} and is {seen}{why}. Call again, and look in the RunPod console.",
+        off.pod
+    )
+}

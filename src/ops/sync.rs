@@ -1,0 +1,121 @@
+//! sync_logs: results from the pod's volume into the vehicle's log folder, checked.
+
+use super::{CloudName, Tether};
+use crate::error::{Failure, FailureKind, StillBilling};
+use crate::pod::transfer::{self, Progress, PullRequest, RsyncProgram};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What has come so far.
+pub type SyncProgress = Progress;
+
+/// The answer of sync_logs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SyncAnswer {
+    /// Which cloud answered.
+    pub cloud: CloudName,
+    /// From which vehicle's pod.
+    pub vehicle: String,
+    /// Folder on the pod.
+    pub from: String,
+    /// Folder here.
+    pub to: String,
+    /// Files in the folder on the pod.
+    pub files: u64,
+    /// Bytes that came over the wire.
+    pub bytes: u64,
+    /// Whether every file is here with the size and SHA-256 that it has on the pod.
+    pub complete: bool,
+    /// What is missing or differs, at most 50 names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// What else to know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+impl Tether {
+    /// Pulls `<mount>/<subdir>` into `<local_log_dir>/<subdir>`. Never deletes anything here.
+    ///
+    /// # Errors
+    /// Bad input, no running pod, or a transfer that could not be made. An incomplete one is an answer.
+    pub async fn sync_logs(
+        &self,
+        subdir: &str,
+        vehicle: Option<&str>,
+        progress: impl FnMut(Progress) + Send,
+    ) -> Result<SyncAnswer, Failure> {
+        let vehicle = self.vehicle(vehicle)?;
+        let subdir = checked_subdir(subdir)?;
+        let pod = self.running_pod(&vehicle).await?;
+        let remote_dir = format!("{}/{subdir}", vehicle.volume_mount_path.trim_end_matches('/'));
+        let local_dir = vehicle.local_log_dir.join(&subdir);
+        let failed = |error: transfer::TransferError| {
+            Failure::new(
+                FailureKind::Transfer,
+                error,
+                "nothing was deleted; call again, a stopped transfer goes on where it was",
+            )
+            .billing(StillBilling::Yes)
+            .retryable()
+        };
+        let path = self.surroundings.path.clone().unwrap_or_default();
+        // Without rsync here, tar over SSH brings the files; it cannot go on where it was.
+        let rsync = RsyncProgram::probe(&path).await.ok();
+        let request = PullRequest::new(
+            super::shells::target(&vehicle, &pod)?,
+            self.shells.tuning().clone(),
+            self.surroundings.program.clone(),
+            rsync,
+            remote_dir.clone(),
+            local_dir.clone(),
+        );
+        let shell = self.shell(&vehicle, &pod)?;
+        let report = transfer::pull(&request, &*shell, progress).await.map_err(failed)?;
+        let mut missing = report.missing;
+        missing.truncate(50);
+        Ok(SyncAnswer {
+            cloud: self.cloud_name(),
+            vehicle: vehicle.name.0,
+            from: remote_dir,
+            to: local_dir.display().to_string(),
+            files: report.files,
+            bytes: report.bytes,
+            complete: report.complete,
+            missing,
+            warnings: report.warnings,
+        })
+    }
+}
+
+/// D08, H03: a folder below the mount path, and nothing that could lead out of it.
+fn checked_subdir(subdir: &str) -> Result<String, Failure> {
+    let trimmed = subdir.trim_matches('/');
+    let bad = trimmed.is_empty()
+        || subdir.starts_with('/')
+        || subdir.chars().any(char::is_control)
+        || trimmed
+            .split('/')
+            .any(|part| part.is_empty() || part == "." || part == ".." || part.starts_with('-'));
+    if bad {
+        return Err(Failure::bad_input(format!(
+            "subdir={subdir:?} is not a folder below the mount path; give a relative path such as \"jobs\" or \"IsaacLab/logs\""
+        )));
+    }
+    Ok(trimmed.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subdir_never_leads_out_of_the_volume() {
+        for bad in ["", "/", "/etc", "..", "a/../b", "./a", "a//b", "-rf", "a/-x", "a\nb"] {
+            assert!(checked_subdir(bad).is_err(), "{bad:?}");
+        }
+        for (given, used) in [("jobs", "jobs"), ("a/b c/", "a/b c"), ("it's/$(x)", "it's/$(x)")] {
+            assert_eq!(checked_subdir(given).unwrap(), used);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Follows a job: a held command on the pod that returns when the job ends, and looks at its log in
+//! between. Polling is the fallback when the held command is lost.
+
+use crate::domain::{JobId, JobState, Pod, RemoteCommand, Vehicle, scripts};
+use crate::error::Failure;
+use crate::ops::{LatestMetrics, Tether};
+use crate::pod::{ExecLimits, Shell as _};
+use crate::watch::metrics::{Block, MetricsParser};
+use std::time::Duration;
+
+/// How long one held command waits; well below what an idle connection survives, and renewed.
+const HOLD_SEC: u64 = 60;
+/// How much of the log one look takes.
+const LOOK_BYTES: u32 = 256 * 1024;
+
+/// A job that is being followed, and its log as far as it was read.
+pub(super) struct Follower<'a> {
+    tether: &'a Tether,
+    vehicle: &'a Vehicle,
+    pod: &'a Pod,
+    id: &'a JobId,
+    offset: u64,
+    parser: MetricsParser,
+}
+
+impl<'a> Follower<'a> {
+    pub(super) fn new(
+        tether: &'a Tether,
+        vehicle: &'a Vehicle,
+        pod: &'a Pod,
+        id: &'a JobId,
+    ) -> Self {
+        Self { tether, vehicle, pod, id, offset: 0, parser: MetricsParser::new() }
+    }
+
+    /// One look: the job's state, and what its log has said since the last look.
+    pub(super) async fn look(&mut self) -> Result<(JobState, Option<i32>), Failure> {
+        let offset = Some(self.offset);
+        let status =
+            self.tether.look_at_job(self.vehicle, self.pod, self.id, LOOK_BYTES, offset).await?;
+        self.parser.push(&status.log.bytes);
+        self.offset = status.log.next_offset();
+        Ok((status.state, status.exit_code))
+    }
+
+    /// Returns when the job has ended, when `interval` has passed, or when the held command is lost.
+    pub(super) async fn hold(&self, interval: Duration) {
+        let start = self.tether.clock().monotonic();
+        let held = async {
+            let Ok(shell) = self.tether.shell(self.vehicle, self.pod) else { return };
+            let dir = self.tether.job_dir(self.vehicle, self.id);
+            let seconds = interval.as_secs().clamp(1, HOLD_SEC).to_string();
+            let command = RemoteCommand::script(scripts::AWAIT_EXIT, [dir, seconds]);
+            let limits = ExecLimits {
+                timeout: interval + Duration::from_secs(10),
+                stdout_bytes: 1_024,
+                stderr_bytes: 1_024,
+            };
+            let ended = matches!(shell.run(&command, limits).await, Ok(output) if output.stdout.text().trim() == "ended");
+            if !ended {
+                // Not ended, or lost: sleep out the rest of the interval, so that polling stays polite.
+                let spent = self.tether.clock().monotonic().saturating_sub(start);
+                tokio::time::sleep(interval.saturating_sub(spent)).await;
+            }
+        };
+        let _ = tokio::time::timeout(interval + Duration::from_secs(1), held).await;
+    }
+
+    /// The last complete block of the log.
+    pub(super) fn latest(&self) -> Option<LatestMetrics> {
+        self.parser.blocks().last().map(LatestMetrics::from)
+    }
+
+    /// Iteration and mean reward of every block so far.
+    pub(super) fn curve(&self) -> Vec<(u64, f64)> {
+        let point = |block: &Block| Some((block.iteration, block.mean_reward?));
+        self.parser.blocks().iter().filter_map(point).collect()
+    }
+}

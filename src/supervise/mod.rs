@@ -1,0 +1,11 @@
+//! One command runs a job unattended and the pod is off at the end: verify, plan, launch, follow,
+//! capture, stop and read back, summary.
+
+mod follow;
+mod run;
+mod state;
+mod summary;
+
+pub use run::{Note, Options, run};
+pub use state::{Effect, End, Event, State, Terms, exit_code, next};
+pub use summary::{Pulled, StepTrouble, Summary};

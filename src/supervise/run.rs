@@ -1,0 +1,414 @@
+//! The thin loop around [`super::state`]: turns the world's answers into events, carries out effects,
+//! and keeps the summary on disk true at every step.
+
+use super::follow::Follower;
+use super::state::{self, Effect, End, Event, State, Terms};
+use super::summary::{Spec, Summary};
+use crate::domain::{Ceiling, JobId, JobState, Pod, Usd, Vehicle};
+use crate::error::{Failure, FailureKind};
+use crate::ops::{LatestMetrics, RunJobRequest, SyncProgress, Tether};
+use chrono::{DateTime, TimeDelta, Utc};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// What is asked of a supervised run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The job.
+    pub job: RunJobRequest,
+    /// How often the job is looked at.
+    pub interval: Duration,
+    /// How long it is followed at most; the ceiling, the kill grace and `backstop` when `None`.
+    pub max_wait: Option<Duration>,
+    /// What is added to the ceiling for `max_wait`.
+    pub backstop: Duration,
+    /// Leave the pod running at the end.
+    pub no_stop: bool,
+    /// A folder below the mount path that is pulled at the end, apart from the job's own.
+    pub sync_subdir: Option<String>,
+    /// Where the summary goes; `supervise-<job_id>.json` in the vehicle's log folder when `None`.
+    pub summary_path: Option<PathBuf>,
+}
+
+/// What a run tells while it goes on.
+#[derive(Clone, Debug)]
+pub enum Note {
+    /// Something happened, in a sentence.
+    Said(String),
+    /// How far the job is.
+    Progress {
+        /// What is known of the job.
+        state: JobState,
+        /// The latest numbers in its log.
+        metrics: Option<LatestMetrics>,
+        /// Since the launch.
+        elapsed: Duration,
+        /// Until the ceiling strikes.
+        ceiling: Ceiling,
+        /// What the pod has cost since the launch, when its price is known.
+        cost: Option<Usd>,
+    },
+    /// Results are coming.
+    Pulling(SyncProgress),
+}
+
+/// Signals, as they reach the loop.
+pub type Signals = mpsc::UnboundedReceiver<Event>;
+
+/// How often an unconfirmed stop is asked again at the end of a run.
+const MAX_STOPS: u32 = 5;
+
+/// Runs a job under supervision. Returns the summary, whose `process_exit_code` is the outcome, and
+/// the points of the reward curve.
+pub async fn run(
+    tether: &Tether,
+    options: &Options,
+    signals: &mut Signals,
+    tell: &mut (dyn FnMut(Note) + Send),
+) -> (Summary, Vec<(u64, f64)>) {
+    let started_at = tether.clock().now();
+    let spec = Spec {
+        vehicle: options
+            .job
+            .vehicle
+            .clone()
+            .unwrap_or_else(|| tether.config().default_vehicle.0.clone()),
+        name: options.job.name.clone(),
+        command: options.job.command.clone(),
+        workdir: options.job.workdir.clone(),
+        max_runtime_sec: options.job.max_runtime_sec,
+        sync_subdir: options.sync_subdir.clone(),
+        no_stop: options.no_stop,
+    };
+    let mut summary = Summary::new(tether.cloud_name(), spec, started_at);
+    summary.summary_path.clone_from(&options.summary_path);
+
+    // The pod must run already, and the plan must have a finite end, before anything is spent.
+    let job = match tether.plan_job(&options.job).await {
+        Ok(job) => job,
+        Err(failure) => return (refused(summary, tether, options, failure), Vec::new()),
+    };
+    tell(Note::Said(format!(
+        "plan: job {} on pod {}, ceiling {} s, worst case {}",
+        job.id,
+        job.pod.id,
+        job.ceiling.as_secs(),
+        worst_case(&job.pod, job.ceiling)
+            .map_or_else(|| "unknown".to_owned(), |usd| usd.to_string()),
+    )));
+    let longest = job.ceiling.duration()
+        + Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC))
+        + options.backstop;
+    let max_wait = options.max_wait.unwrap_or(longest);
+    let deadline = started_at + TimeDelta::from_std(max_wait).unwrap_or(TimeDelta::MAX);
+    let terms = Terms { deadline, no_stop: options.no_stop, max_stops: MAX_STOPS };
+    summary.set_terms(terms);
+    summary.job_id = Some(job.id.to_string());
+    let default_path = || job.vehicle.local_log_dir.join(format!("supervise-{}.json", job.id));
+    summary.summary_path = Some(options.summary_path.clone().unwrap_or_else(default_path));
+    save(&mut summary, tell);
+
+    let mut run = Run {
+        tether,
+        options,
+        vehicle: &job.vehicle,
+        pod: &job.pod,
+        id: &job.id,
+        ceiling: job.ceiling,
+        launched_at: tether.clock().now(),
+        follower: Follower::new(tether, &job.vehicle, &job.pod, &job.id),
+        summary,
+    };
+    let mut state = match tether.launch(&job, &options.job).await {
+        Ok(answer) => {
+            tell(Note::Said(format!("launched: {}", answer.job_dir)));
+            State::Following
+        }
+        Err(failure) => run.after_a_failed_launch(failure, tell).await,
+    };
+    let mut effect = match &state {
+        State::Following => Effect::Look,
+        _ => Effect::Capture,
+    };
+    while effect != Effect::Finish {
+        let event = run.carry_out(effect, signals, tell).await;
+        let now = tether.clock().now();
+        (state, effect) = state::next(&state, &event, now, terms);
+        run.record(&state);
+        save(&mut run.summary, tell);
+    }
+    let curve = run.follower.curve();
+    let mut summary = run.summary;
+    let code = state::exit_code(&state, options.no_stop);
+    // A capture that is not whole is no success, whatever the job said.
+    let code = if code == 0 && !summary.capture_complete { 1 } else { code };
+    summary.ended_at = Some(tether.clock().now());
+    summary.process_exit_code = Some(code);
+    save(&mut summary, tell);
+    (summary, curve)
+}
+
+fn worst_case(pod: &Pod, ceiling: Ceiling) -> Option<Usd> {
+    let longest = ceiling.duration() + Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC));
+    Some(pod.price.known()?.cost_of(longest))
+}
+
+fn save(summary: &mut Summary, tell: &mut (dyn FnMut(Note) + Send)) {
+    if let Err(error) = summary.write() {
+        tell(Note::Said(format!("the summary could not be written: {error}")));
+    }
+}
+
+/// A refusal, or facts that could not be read: nothing was started, so nothing is stopped.
+fn refused(mut summary: Summary, tether: &Tether, options: &Options, failure: Failure) -> Summary {
+    let is_refusal = matches!(
+        failure.kind,
+        FailureKind::Refused | FailureKind::BadInput | FailureKind::NoPod | FailureKind::Config
+    );
+    summary.refused = is_refusal;
+    summary.pod_may_still_be_running = failure.kind != FailureKind::NoPod;
+    summary.reason = Some(failure.message.clone());
+    summary.trouble("dry_run", &failure);
+    summary.ended_at = Some(tether.clock().now());
+    summary.process_exit_code = Some(if is_refusal { 2 } else { 1 });
+    if summary.summary_path.is_none()
+        && let Ok(vehicle) = tether.vehicle(options.job.vehicle.as_deref())
+    {
+        let stamp = summary.started_at.format("%Y%m%d-%H%M%S");
+        summary.summary_path =
+            Some(vehicle.local_log_dir.join(format!("supervise-refused-{stamp}.json")));
+    }
+    if let Err(error) = summary.write() {
+        summary.trouble("summary", error);
+    }
+    summary
+}
+
+struct Run<'a> {
+    tether: &'a Tether,
+    options: &'a Options,
+    vehicle: &'a Vehicle,
+    pod: &'a Pod,
+    id: &'a JobId,
+    ceiling: Ceiling,
+    launched_at: DateTime<Utc>,
+    follower: Follower<'a>,
+    summary: Summary,
+}
+
+impl Run<'_> {
+    /// F04: a launch whose answer was lost is looked up by the job's id, never sent again.
+    async fn after_a_failed_launch(
+        &mut self,
+        failure: Failure,
+        tell: &mut (dyn FnMut(Note) + Send),
+    ) -> State {
+        self.summary.trouble("launch", &failure);
+        tell(Note::Said(format!("the launch gave no good answer: {}", failure.message)));
+        let answer_was_lost =
+            matches!(failure.kind, FailureKind::SshUnreachable | FailureKind::Timeout);
+        for _ in 0..if answer_was_lost { 5 } else { 0 } {
+            match self.follower.look().await {
+                Ok((JobState::NotFound, _)) => break,
+                Ok((state, _)) if state != JobState::Unknown => {
+                    tell(Note::Said(format!("the job did start: {state}")));
+                    self.summary.adopted_after_launch_timeout = true;
+                    return State::Following;
+                }
+                Ok(_) | Err(_) => tokio::time::sleep(Duration::from_secs(2)).await,
+            }
+        }
+        State::Capturing(End::LaunchFailed)
+    }
+
+    async fn carry_out(
+        &mut self,
+        effect: Effect,
+        signals: &mut Signals,
+        tell: &mut (dyn FnMut(Note) + Send),
+    ) -> Event {
+        match effect {
+            Effect::Look => self.follow(signals, tell).await,
+            Effect::AskProvider => self.ask_provider(signals, tell).await,
+            Effect::Capture => {
+                let mut left = false;
+                tokio::select! {
+                    () = capture(self.tether, self.options, self.vehicle, self.id, &mut self.summary, tell) => {}
+                    () = leave(signals) => left = true,
+                }
+                if left { Event::Leave } else { Event::Captured }
+            }
+            Effect::Stop => {
+                let tether = self.tether;
+                tokio::select! {
+                    stopped = tether.stop_pod(&self.vehicle.name.0) => self.stopped(stopped, tell),
+                    () = leave(signals) => Event::Leave,
+                }
+            }
+            Effect::Finish => Event::Tick,
+        }
+    }
+
+    async fn follow(
+        &mut self,
+        signals: &mut Signals,
+        tell: &mut (dyn FnMut(Note) + Send),
+    ) -> Event {
+        tokio::select! {
+            () = self.follower.hold(self.options.interval) => {}
+            event = signals.recv() => return event.unwrap_or(Event::Leave),
+        }
+        match self.follower.look().await {
+            Ok((state, exit_code)) => {
+                self.summary.state = Some(state.to_string());
+                self.summary.exit_code = exit_code;
+                self.summary.latest_metrics = self.follower.latest();
+                let elapsed =
+                    (self.tether.clock().now() - self.launched_at).to_std().unwrap_or_default();
+                tell(Note::Progress {
+                    state,
+                    metrics: self.follower.latest(),
+                    elapsed,
+                    ceiling: self.ceiling,
+                    cost: self.pod.price.known().map(|rate| rate.cost_of(elapsed)),
+                });
+                Event::Saw(state)
+            }
+            Err(failure) => {
+                self.summary.trouble("follow", &failure);
+                tell(Note::Said(format!("the pod did not answer: {}", failure.message)));
+                Event::NoContact
+            }
+        }
+    }
+
+    async fn ask_provider(
+        &mut self,
+        signals: &mut Signals,
+        tell: &mut (dyn FnMut(Note) + Send),
+    ) -> Event {
+        let answer = self.tether.pod_by_id(&self.pod.id).await;
+        let event = match answer {
+            Ok(Some(pod)) => {
+                tell(Note::Said(format!("the provider says {}", pod.status)));
+                Event::Pod(pod.status)
+            }
+            // A 404 is no proof that it is gone (A05); the deadline bounds the wait.
+            Ok(None) => Event::Tick,
+            Err(failure) => {
+                self.summary.trouble("follow", &failure);
+                Event::Tick
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(self.options.interval.min(Duration::from_secs(5))) => event,
+            signal = signals.recv() => signal.unwrap_or(Event::Leave),
+        }
+    }
+
+    fn stopped(
+        &mut self,
+        stopped: Result<crate::ops::StopAnswer, Failure>,
+        tell: &mut (dyn FnMut(Note) + Send),
+    ) -> Event {
+        if self.summary.stop.is_some() {
+            self.summary.stop_escalated = true;
+        }
+        match stopped {
+            Ok(answer) => {
+                let confirmed = answer.is_off();
+                tell(Note::Said(answer.message.clone()));
+                if answer.asked > 1 {
+                    self.summary.stop_escalated = true;
+                }
+                if !confirmed {
+                    self.summary.trouble("stop", &answer.message);
+                }
+                self.summary.stop = Some(answer);
+                Event::StopAsked { confirmed }
+            }
+            Err(failure) => {
+                self.summary.trouble("stop", &failure);
+                tell(Note::Said(format!("the stop failed: {}", failure.message)));
+                Event::StopAsked { confirmed: false }
+            }
+        }
+    }
+
+    /// Keeps the summary in step with the state.
+    fn record(&mut self, state: &State) {
+        let end = match state {
+            State::Following => None,
+            State::Capturing(end) | State::Stopping { end, .. } => Some(end),
+            State::Over { end, .. } => end.as_ref(),
+        };
+        match end {
+            Some(End::MaxWait) => self.summary.force_stopped = true,
+            Some(End::PodOff(status)) => self.summary.trouble(
+                "follow",
+                format!("the pod was found {status} before the job was seen to end"),
+            ),
+            _ => {}
+        }
+        self.summary.pod_may_still_be_running =
+            !matches!(state, State::Over { stop_confirmed: true, .. });
+    }
+}
+
+/// Waits for the word to leave at once: SIGTERM, or SIGINT once the orderly end has begun.
+async fn leave(signals: &mut Signals) {
+    loop {
+        match signals.recv().await {
+            Some(Event::Leave | Event::Interrupt) => return,
+            Some(_) => {}
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Brings home the job's folder and what else was asked for, and what was spent. Never fails: what
+/// did not come is in the summary, and the stop follows all the same.
+async fn capture(
+    tether: &Tether,
+    options: &Options,
+    vehicle: &Vehicle,
+    id: &JobId,
+    summary: &mut Summary,
+    tell: &mut (dyn FnMut(Note) + Send),
+) {
+    let name = Some(vehicle.name.0.as_str());
+    match tether
+        .sync_logs(&format!("jobs/{id}"), name, |progress| tell(Note::Pulling(progress)))
+        .await
+    {
+        Ok(answer) => summary.pulled.job_dir = Some(answer),
+        Err(failure) => summary.trouble("capture", &failure),
+    }
+    if let Some(subdir) = &options.sync_subdir {
+        match tether.sync_logs(subdir, name, |progress| tell(Note::Pulling(progress))).await {
+            Ok(answer) => summary.pulled.analysis = Some(answer),
+            Err(failure) => summary.trouble("capture", &failure),
+        }
+    }
+    summary.capture_complete = summary.pulled.is_complete(options.sync_subdir.is_some());
+    match tether.spend_report().await {
+        Ok(report) => summary.spend = Some(report),
+        Err(failure) => summary.trouble("spend", &failure),
+    }
+    let pulled: Vec<String> = [&summary.pulled.job_dir, &summary.pulled.analysis]
+        .into_iter()
+        .flatten()
+        .map(|answer| {
+            format!(
+                "{} files from {}{}",
+                answer.files,
+                answer.from,
+                if answer.complete { ", complete" } else { ", INCOMPLETE" }
+            )
+        })
+        .collect();
+    let said =
+        if pulled.is_empty() { "nothing could be pulled".to_owned() } else { pulled.join("; ") };
+    tell(Note::Said(format!("captured: {said}")));
+}
