@@ -2,5 +2,6 @@
 
 mod shell;
 pub mod ssh;
+pub mod transfer;
 
 pub use shell::{Captured, ExecLimits, ExecOutput, ExecStatus, Shell, ShellError, ShellErrorKind};
