@@ -4,6 +4,7 @@ pub mod jobs;
 mod probe;
 mod shell;
 pub mod ssh;
+pub mod transfer;
 
 pub use probe::{GpuUse, MountKind, PodProbe, ProbeError, parse_probe, probe_command};
 pub use shell::{Captured, ExecLimits, ExecOutput, ExecStatus, Shell, ShellError, ShellErrorKind};

@@ -13,7 +13,7 @@ mod stalled_write;
 pub use connection::Connection;
 pub use pod_shell::PodShell;
 
-pub(crate) use exec::{Running, Tail};
+pub(crate) use exec::{Tail, signal_text};
 
 use crate::domain::{PodId, SshEndpoint};
 use std::path::PathBuf;

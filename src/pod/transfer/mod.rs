@@ -1,0 +1,215 @@
+//! Files from a pod: received into a private staging folder, compared with the pod's own list,
+//! then renamed into place. Nothing local is ever deleted, and an interrupted pull goes on where
+//! it was.
+
+mod check;
+mod manifest;
+mod outcome;
+mod place;
+mod pull;
+mod rsync;
+mod rsync_run;
+mod staging;
+mod stdio;
+mod tar;
+pub mod transport;
+mod words;
+
+pub use manifest::{Check, MANIFEST};
+pub use pull::pull;
+pub use rsync::{Family, RsyncProgram};
+pub use words::Words;
+
+use crate::pod::ShellError;
+use crate::pod::ssh::{SshTarget, Tuning};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What to pull, from where to where.
+#[derive(Clone, Debug)]
+pub struct PullRequest {
+    /// The pod.
+    pub target: SshTarget,
+    /// How its connections behave; the transfer makes its own.
+    pub tuning: Tuning,
+    /// This very program, which rsync is given as its remote shell.
+    pub program: PathBuf,
+    /// The local rsync; without one, tar over SSH does it, which cannot resume.
+    pub rsync: Option<RsyncProgram>,
+    /// The folder on the pod, absolute. Its content comes, not the folder itself.
+    pub remote_dir: String,
+    /// Where its content goes.
+    pub local_dir: PathBuf,
+    /// Where the staging folder is made; has to be on the file system of `local_dir`. `None` means
+    /// beside `local_dir`.
+    pub staging_root: Option<PathBuf>,
+    /// How closely the result is compared with what the pod has.
+    pub check: Check,
+    /// A transfer without progress for this long is ended and tried again.
+    pub stall: Duration,
+}
+
+impl PullRequest {
+    /// A pull that is checked by hashes, staged beside `local_dir`.
+    #[must_use]
+    pub const fn new(
+        target: SshTarget,
+        tuning: Tuning,
+        program: PathBuf,
+        rsync: Option<RsyncProgram>,
+        remote_dir: String,
+        local_dir: PathBuf,
+    ) -> Self {
+        Self {
+            target,
+            tuning,
+            program,
+            rsync,
+            remote_dir,
+            local_dir,
+            staging_root: None,
+            check: Check::Hashes,
+            stall: Duration::from_secs(120),
+        }
+    }
+}
+
+/// How far a pull is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of files that this attempt has gone through.
+    pub bytes: u64,
+    /// Bytes of all files that the pod had when the pull began, those that are here already among
+    /// them.
+    pub total_bytes: u64,
+}
+
+/// What carried the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// rsync.
+    Rsync,
+    /// tar, since one side has no rsync.
+    Tar,
+}
+
+/// What a pull brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PullReport {
+    /// Files that were put in place by this pull.
+    pub files: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// Bytes that came over the network, over all attempts; `None` when rsync did not say.
+    pub received_bytes: Option<u64>,
+    /// Whether every file that the pod has is here and the same.
+    pub complete: bool,
+    /// Paths, relative to the folder, of files that are not here, or not as the pod has them.
+    pub missing: Vec<String>,
+    /// What somebody should know, one sentence each.
+    pub warnings: Vec<String>,
+    /// What carried them.
+    pub carrier: Carrier,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Why nothing was put in place. What has come so far waits in the staging folder.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    /// A remote path that is not safe to hand to rsync, or not meant (D08).
+    #[error("cannot pull {path:?}: {why}")]
+    BadRemotePath {
+        /// The path.
+        path: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The folder is not on the pod.
+    #[error("the pod has no folder {folder}; is the network volume mounted?")]
+    NoSuchFolder {
+        /// The folder.
+        folder: String,
+    },
+    /// The folder is empty, which is what a volume that is not mounted looks like (D08).
+    #[error("{folder} on the pod is empty; nothing was pulled")]
+    EmptyFolder {
+        /// The folder.
+        folder: String,
+    },
+    /// The pod could not list the folder.
+    #[error("the pod could not list {folder}: {detail}")]
+    NotListed {
+        /// The folder.
+        folder: String,
+        /// What it said.
+        detail: String,
+    },
+    /// No rsync that works.
+    #[error("no working rsync in {}; brew install rsync, or apt install rsync", list(looked))]
+    NoRsync {
+        /// The folders that were searched.
+        looked: Vec<PathBuf>,
+    },
+    /// The pod's shell failed.
+    #[error(transparent)]
+    Shell(#[from] ShellError),
+    /// The way to the pod failed time after time.
+    #[error(
+        "the transfer broke {attempts} times, last because {detail}; what has come is kept, pull again to go on"
+    )]
+    Link {
+        /// How often it was tried.
+        attempts: u32,
+        /// rsync's or the transport's words.
+        detail: String,
+    },
+    /// This side could not be written.
+    #[error("cannot write here: {detail}")]
+    LocalDisk {
+        /// What failed.
+        detail: String,
+    },
+    /// Somebody stopped it.
+    #[error("the transfer was interrupted; what has come is kept, pull again to go on")]
+    Interrupted,
+    /// rsync or tar refused, for a reason that trying again does not mend.
+    #[error("{program} failed with exit code {code}, which means that {meaning}: {detail}")]
+    Program {
+        /// Which program.
+        program: String,
+        /// Its exit code.
+        code: i32,
+        /// What the code means.
+        meaning: &'static str,
+        /// The end of its stderr.
+        detail: String,
+    },
+    /// Another pull into the same folder is at work.
+    #[error("another pull of the same folder is at work in {}", staging.display())]
+    Busy {
+        /// Its staging folder.
+        staging: PathBuf,
+    },
+    /// A local file operation.
+    #[error("{doing} {}: {source}", path.display())]
+    Local {
+        /// What was tried.
+        doing: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl TransferError {
+    fn local(doing: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Local { doing, path: path.to_owned(), source }
+    }
+}
+
+fn list(folders: &[PathBuf]) -> String {
+    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+}
