@@ -36,9 +36,24 @@ impl Drop for Rig {
 
 impl Rig {
     pub async fn start(faults: &[&str]) -> Self {
+        Self::begin(faults, &[]).await
+    }
+
+    /// A local cloud that was started by hand with `arguments`.
+    pub async fn start_with(arguments: &[&str]) -> Self {
+        Self::begin(&[], arguments).await
+    }
+
+    async fn begin(faults: &[&str], arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         let state = folder.path().join("state");
+        if !arguments.is_empty() {
+            let mut daemon = Command::new(program());
+            daemon.args(["local-cloud", "--state"]).arg(&state).args(arguments);
+            daemon.stdout(Stdio::null()).spawn().unwrap();
+            wait_for("the daemon", || find(&state).is_some()).await;
+        }
         let cloud = ensure_running(&state, program(), &faults).await.unwrap();
         let made = Command::new("ssh-keygen")
             .args(["-q", "-t", "ed25519", "-N", "", "-f"])
