@@ -51,7 +51,8 @@ impl Rig {
         if !arguments.is_empty() {
             let mut daemon = Command::new(program());
             daemon.args(["local-cloud", "--state"]).arg(&state).args(arguments);
-            daemon.stdout(Stdio::null()).spawn().unwrap();
+            let mut daemon = daemon.stdout(Stdio::null()).spawn().unwrap();
+            std::thread::spawn(move || daemon.wait());
             wait_for("the daemon", || find(&state).is_some()).await;
         }
         let cloud = ensure_running(&state, program(), &faults).await.unwrap();
