@@ -63,10 +63,12 @@ impl Twin {
         if !self.step(id, boot, running)? {
             return Ok(());
         }
-        // RUNNING says nothing about SSH, here as there.
-        drop(sshd);
-        tokio::time::sleep(self.timing.ssh_after).await;
-        sshd = live.lock().await;
+        if kind != Boot::Recovered {
+            // RUNNING says nothing about SSH, here as there.
+            drop(sshd);
+            tokio::time::sleep(self.timing.ssh_after).await;
+            sshd = live.lock().await;
+        }
         if self.document().pod(id).is_none_or(|pod| pod.boot != boot) {
             return Ok(());
         }
@@ -119,8 +121,12 @@ impl Twin {
             pod_id: &pod.id,
             folder: self.folder(&pod.id),
             public_keys: keys,
-            port: pod.ssh_port.filter(|_| kind != Boot::Fresh),
-            port_to_avoid: pod.last_port,
+            port: match kind {
+                Boot::Fresh => None,
+                Boot::InPlace => pod.last_port,
+                Boot::Recovered => pod.ssh_port,
+            },
+            port_to_avoid: pod.last_port.filter(|_| kind == Boot::Fresh),
             clock: Arc::clone(&self.clock),
         };
         Sshd::start(setup)

@@ -107,6 +107,7 @@ pub async fn action(twin: &Arc<Twin>, call: &Call, id: &str) -> Result<Answer, P
                 allow(pod.status, "restart")?;
                 pod.boot += 1;
                 pod.status = Status::Starting;
+                pod.last_port = pod.ssh_port.take().or(pod.last_port);
                 Ok(pod.boot)
             })?;
             twin.begin(id, boot, Boot::InPlace);
