@@ -1,6 +1,7 @@
 //! One command runs a job unattended and the pod is off at the end: verify, plan, launch, follow,
 //! capture, stop and read back, summary.
 
+mod capture;
 mod follow;
 mod run;
 mod state;

@@ -1,6 +1,7 @@
 //! The thin loop around [`super::state`]: turns the world's answers into events, carries out effects,
 //! and keeps the summary on disk true at every step.
 
+use super::capture::capture;
 use super::follow::Follower;
 use super::state::{self, Effect, End, Event, State, Terms};
 use super::summary::{Spec, Summary};
@@ -365,50 +366,4 @@ async fn leave(signals: &mut Signals) {
             None => std::future::pending().await,
         }
     }
-}
-
-/// Brings home the job's folder and what else was asked for, and what was spent. Never fails: what
-/// did not come is in the summary, and the stop follows all the same.
-async fn capture(
-    tether: &Tether,
-    options: &Options,
-    vehicle: &Vehicle,
-    id: &JobId,
-    summary: &mut Summary,
-    tell: &mut (dyn FnMut(Note) + Send),
-) {
-    let name = Some(vehicle.name.0.as_str());
-    match tether
-        .sync_logs(&format!("jobs/{id}"), name, |progress| tell(Note::Pulling(progress)))
-        .await
-    {
-        Ok(answer) => summary.pulled.job_dir = Some(answer),
-        Err(failure) => summary.trouble("capture", &failure),
-    }
-    if let Some(subdir) = &options.sync_subdir {
-        match tether.sync_logs(subdir, name, |progress| tell(Note::Pulling(progress))).await {
-            Ok(answer) => summary.pulled.analysis = Some(answer),
-            Err(failure) => summary.trouble("capture", &failure),
-        }
-    }
-    summary.capture_complete = summary.pulled.is_complete(options.sync_subdir.is_some());
-    match tether.spend_report().await {
-        Ok(report) => summary.spend = Some(report),
-        Err(failure) => summary.trouble("spend", &failure),
-    }
-    let pulled: Vec<String> = [&summary.pulled.job_dir, &summary.pulled.analysis]
-        .into_iter()
-        .flatten()
-        .map(|answer| {
-            format!(
-                "{} files from {}{}",
-                answer.files,
-                answer.from,
-                if answer.complete { ", complete" } else { ", INCOMPLETE" }
-            )
-        })
-        .collect();
-    let said =
-        if pulled.is_empty() { "nothing could be pulled".to_owned() } else { pulled.join("; ") };
-    tell(Note::Said(format!("captured: {said}")));
 }

@@ -4,6 +4,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::print_stdout,
     clippy::disallowed_methods,
     missing_docs,
     reason = "tests"
