@@ -69,6 +69,9 @@ pub struct EnsureAnswer {
     pub recovery: Vec<String>,
     /// What stops this pod without being asked.
     pub fuses: Vec<String>,
+    /// What the config leaves open, and what it sets that this version does not act on yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 const NO_FUSE: &str = "none yet: nothing stops this pod by itself; call stop_pod when done, or use `podtether supervise`, which stops it at the end of a job";
@@ -98,6 +101,7 @@ impl Tether {
             plan: None,
             recovery: Vec::new(),
             fuses: vec![NO_FUSE.to_owned()],
+            warnings: self.warnings(),
         };
         let existing = facts.pods_named(&vehicle.pod_name).next().cloned();
         if request.dry_run {

@@ -109,6 +109,12 @@ impl Tether {
         self.config.vehicle(name).cloned().map_err(Failure::bad_input)
     }
 
+    /// What the config leaves open, and what it sets that this version does not act on yet.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let not_yet = self.config.not_yet.iter().map(|text| (*text).to_owned());
+        self.config.warnings.iter().cloned().chain(not_yet).collect()
+    }
+
     fn ports<'a>(&'a self, shell: Option<&'a dyn Shell>) -> Ports<'a> {
         Ports { cloud: &*self.cloud, shell, clock: &*self.clock, settings: self.settings }
     }

@@ -98,6 +98,9 @@ pub async fn run(
         worst_case(&job.pod, job.ceiling)
             .map_or_else(|| "unknown".to_owned(), |usd| usd.to_string()),
     )));
+    for warning in tether.warnings() {
+        tell(Note::Said(format!("note: {warning}")));
+    }
     let longest = job.ceiling.duration()
         + Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC))
         + options.backstop;
