@@ -45,7 +45,7 @@ fn launch(force: bool) -> plan::Draft {
         command: RemoteCommand::new(["true"]),
         timeout: Duration::from_secs(1),
     };
-    plan::on_pod(&vehicle(), false, Intent::Launch { force }, vec![step])
+    plan::on_pod(&vehicle(), false, Intent::Launch { force }, vec![step], Some(pod().price))
 }
 
 fn limit(usd: &str) -> Limits {
@@ -198,6 +198,17 @@ fn only_a_stopped_pod_is_ever_started() {
         let facts = with_pod(|pod| pod.status = PodStatus::from(word));
         assert_eq!(ensure_draft(&facts).steps, [], "{word}");
     }
+}
+
+/// A launch keeps a pod on the bill, so it is held to the same price as a create.
+#[test]
+fn a_launch_on_a_pod_that_is_too_dear_or_has_no_price_is_refused() {
+    let facts = with_pod(|_| {});
+    assert!(refusals(launch(false), &facts, &limit("0.69")).is_empty());
+    let dear = refusals(launch(false), &facts, &limit("0.5"));
+    assert!(matches!(dear[..], [Refusal::TooExpensive { .. }]));
+    let unpriced = Draft { adds: Some(Price::Unknown), ..launch(false) };
+    assert_eq!(refusals(unpriced, &facts, &Limits::default()), [Refusal::PriceUnknown]);
 }
 
 /// D11: a pod whose volume is not ours, or is mounted elsewhere, loses results at the first stop.

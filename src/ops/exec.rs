@@ -80,7 +80,7 @@ impl Tether {
         };
         let named = request.vehicle.is_some();
         let approved = review(
-            plan::on_pod(&vehicle, named, Intent::Exec, vec![step]),
+            plan::on_pod(&vehicle, named, Intent::Exec, vec![step], None),
             &facts,
             &self.config.limits_for(&vehicle.name),
         )?;

@@ -1,6 +1,7 @@
 //! Gathers the facts that a plan needs; what a plan does not need is not asked for.
 
 use super::Tether;
+use crate::domain::{Pod, Price};
 use crate::error::Failure;
 use crate::plan::{Facts, LiveJobs};
 
@@ -14,6 +15,17 @@ pub(super) struct Needs {
 }
 
 impl Tether {
+    /// What the catalog asks for a pod like this one. The provider may report a running pod at 0
+    /// (runpod-python #438), which is no price.
+    pub(super) async fn catalog_price(&self, pod: &Pod) -> Price {
+        let Some((gpu_type, count)) = &pod.gpu else { return Price::Unknown };
+        let needs = Needs { volumes: false, offers_for: Some(*count) };
+        match self.gather(needs).await {
+            Ok(facts) => facts.price_of(gpu_type, *count),
+            Err(_) => Price::Unknown,
+        }
+    }
+
     pub(super) async fn gather(&self, needs: Needs) -> Result<Facts, Failure> {
         let volumes =
             async { if needs.volumes { self.cloud.volumes().await } else { Ok(Vec::new()) } };

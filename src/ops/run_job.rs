@@ -108,7 +108,10 @@ impl Tether {
             )));
         }
         let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
-        let pod = Self::pick_running(&vehicle, &facts.pods)?;
+        let mut pod = Self::pick_running(&vehicle, &facts.pods)?;
+        if pod.price.known().is_none() {
+            pod.price = self.catalog_price(&pod).await;
+        }
         if !request.force {
             facts.live_jobs = self.live_jobs(&vehicle, &pod).await;
         }
@@ -132,7 +135,8 @@ impl Tether {
         };
         let steps = plan::launch_steps(&spec);
         let intent = Intent::Launch { force: request.force };
-        let draft = plan::on_pod(&vehicle, request.vehicle.is_some(), intent, steps);
+        let draft =
+            plan::on_pod(&vehicle, request.vehicle.is_some(), intent, steps, Some(pod.price));
         let approved = review(draft, &facts, &self.config.limits_for(&vehicle.name))?;
         Ok(PlannedJob { vehicle, pod, id, ceiling, approved })
     }
