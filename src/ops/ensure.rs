@@ -1,6 +1,8 @@
 //! ensure_pod: from nothing, or from a stopped pod, to one that was proven usable.
 
+use super::boot::{self, Boot};
 use super::gather::Needs;
+use super::usable::Reached;
 use super::view::created_pod;
 use super::{CloudName, PodView, StepView, Tether};
 use crate::apply::{self, StepError};
@@ -9,8 +11,6 @@ use crate::domain::{Pod, PodStatus, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::review;
 use crate::plan::{self, EnsureInputs};
-use crate::pod::PodProbe;
-use chrono::{DateTime, Utc};
 use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -39,7 +39,8 @@ pub enum EnsureStatus {
     StillInitializing,
     /// Up, but the host's NVIDIA driver is older than min_driver_version.
     DriverTooOld,
-    /// No machine with the allowed GPU is free; nothing was started.
+    /// No machine with the allowed GPU is free, or the pod came up without one; the message says
+    /// whether anything bills.
     StartFailedNoGpu,
 }
 
@@ -144,6 +145,9 @@ impl Tether {
                 None => return Err(start_failure(error.error)),
             },
         };
+        if !approved.steps().is_empty() {
+            boot::note(&vehicle, &Boot { pod: pod.id.clone(), asked_at: self.clock.now() });
+        }
         let wait = request.wait.saturating_sub(self.clock.monotonic().saturating_sub(started));
         let reached = self.wait_until_usable(&vehicle, pod, wait).await?;
         Ok(match reached {
@@ -175,125 +179,31 @@ impl Tether {
                     ),
                 )
             },
-            Reached::NotYet(pod, why) => EnsureAnswer {
+            Reached::NoGpu(pod) => EnsureAnswer {
                 pod: Some(PodView::from(&pod)),
+                recovery: recovery(&vehicle, Some(&pod)),
                 ..answer(
-                    Some(EnsureStatus::StillInitializing),
+                    Some(EnsureStatus::StartFailedNoGpu),
                     format!(
-                        "Pod {} is {} and on the bill, not usable yet: {why}. Call ensure_pod again to go on waiting.",
-                        pod.id, pod.status
+                        "Pod {} is up AND BILLS, but nvidia-smi shows no GPU on it: stop_pod.",
+                        pod.id
                     ),
                 )
             },
-        })
-    }
-
-    /// Reads the endpoint anew every round and believes only a probe (F01, F06).
-    async fn wait_until_usable(
-        &self,
-        vehicle: &Vehicle,
-        mut pod: Pod,
-        wait: Duration,
-    ) -> Result<Reached, Failure> {
-        let id = pod.id.clone();
-        let start = self.clock.monotonic();
-        loop {
-            let mut why = "the provider has not started its container".to_owned();
-            match self.cloud.pod(&id).await {
-                Ok(Some(now)) => pod = now,
-                Ok(None) => why = "the provider does not list it yet".to_owned(),
-                Err(error) => why = error.to_string(),
-            }
-            if pod.status == PodStatus::Running {
-                match self.probe(vehicle, &pod).await {
-                    Ok(probe) if probe.pod_id.as_ref() != Some(&pod.id) => {
-                        why = format!(
-                            "another machine answers at its address ({})",
-                            probe.pod_id.map_or_else(|| "it names no pod".to_owned(), |id| id.0)
-                        );
-                    }
-                    Ok(probe) => {
-                        return Ok(match probe.driver.clone() {
-                            Some(driver) if is_older(&driver, &vehicle.min_driver_version) => {
-                                Reached::DriverTooOld(pod, driver)
-                            }
-                            _ => Reached::Usable(pod, probe),
-                        });
-                    }
-                    Err(failure) if failure.retryable => why = failure.message,
-                    Err(failure) => return Err(failure),
+            Reached::NotYet(pod, why) => {
+                let bill = if pod.status.bills_compute() { " and on the bill" } else { "" };
+                EnsureAnswer {
+                    pod: Some(PodView::from(&pod)),
+                    ..answer(
+                        Some(EnsureStatus::StillInitializing),
+                        format!(
+                            "Pod {} is {}{bill}, not usable yet: {why}. Call ensure_pod again to go on waiting.",
+                            pod.id, pod.status
+                        ),
+                    )
                 }
             }
-            if let Some(age) =
-                boot_age(&pod, self.clock.now()).filter(|age| *age > vehicle.boot_max)
-            {
-                return Err(self.give_up_on_boot(vehicle, &pod, age, &why).await);
-            }
-            if self.clock.monotonic().saturating_sub(start) >= wait {
-                return Ok(Reached::NotYet(pod, why));
-            }
-            tokio::time::sleep(vehicle.poll_interval.min(Duration::from_secs(3))).await;
-        }
-    }
-
-    /// I05: a boot that never becomes usable is stopped, read back, and its cost is said.
-    async fn give_up_on_boot(
-        &self,
-        vehicle: &Vehicle,
-        pod: &Pod,
-        age: Duration,
-        why: &str,
-    ) -> Failure {
-        let cost = pod
-            .price
-            .known()
-            .map_or_else(|| "unknown".to_owned(), |rate| rate.cost_of(age).to_string());
-        let message = format!(
-            "pod {} was not usable {} s after its start (boot_max_sec {}), which cost {cost}: {why}",
-            pod.id,
-            age.as_secs(),
-            vehicle.boot_max.as_secs()
-        );
-        match self.stop_pod(&vehicle.name.0).await {
-            Ok(stop) if stop.is_off() => Failure::new(
-                FailureKind::Timeout,
-                format!("{message}. It was stopped and EXITED was read back"),
-                "call ensure_pod again, or terminate the pod first to draw another host",
-            ),
-            Ok(stop) => Failure::new(
-                FailureKind::Unconfirmed,
-                format!("{message}. {}", stop.message),
-                "stop it in the RunPod console",
-            )
-            .billing(StillBilling::Unknown),
-            Err(failure) => Failure::new(
-                FailureKind::Unconfirmed,
-                format!("{message}. Stopping it failed: {}", failure.message),
-                "stop it in the RunPod console",
-            )
-            .billing(StillBilling::Unknown),
-        }
-    }
-}
-
-enum Reached {
-    Usable(Pod, PodProbe),
-    DriverTooOld(Pod, String),
-    NotYet(Pod, String),
-}
-
-fn boot_age(pod: &Pod, now: DateTime<Utc>) -> Option<Duration> {
-    (now - pod.started_at.or(pod.created_at)?).to_std().ok()
-}
-
-/// Compares driver versions number by number; what cannot be read is not older.
-fn is_older(found: &str, wanted: &str) -> bool {
-    let numbers = |text: &str| {
-        text.trim().split('.').map(|part| part.parse::<u32>().ok()).collect::<Option<Vec<_>>>()
-    };
-    match (numbers(found), numbers(wanted)) {
-        (Some(found), Some(wanted)) => found < wanted,
-        _ => false,
+        })
     }
 }
 
@@ -365,19 +275,5 @@ pub(super) fn start_failure(error: StepError) -> Failure {
             Failure::new(FailureKind::Internal, message, "this is a mistake in podtether")
                 .billing(StillBilling::Yes)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn driver_versions_are_compared_number_by_number() {
-        assert!(is_older("525.60.13", "535.129.03"));
-        assert!(is_older("535.54", "535.129.03"));
-        assert!(!is_older("535.129.03", "535.129.03"));
-        assert!(!is_older("550.127.05", "535.129.03"));
-        assert!(!is_older("N/A", "535.129.03"));
     }
 }

@@ -1,6 +1,7 @@
 //! What podtether can do, one file per verb: gather facts, let `plan` draft and `guard` review,
 //! carry out through `apply`, and say what is known. Both faces call these and add no behaviour.
 
+mod boot;
 mod ensure;
 mod exec;
 mod gather;
@@ -15,6 +16,7 @@ mod status;
 mod stop;
 mod sync;
 mod terminate;
+mod usable;
 mod view;
 
 pub use ensure::{EnsureAnswer, EnsureRequest, EnsureStatus};
