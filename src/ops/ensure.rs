@@ -7,6 +7,7 @@ use super::view::created_pod;
 use super::{CloudName, PodView, StepView, Tether};
 use crate::apply::{self, StepError};
 use crate::cloud::CloudErrorKind;
+use crate::config;
 use crate::domain::{Pod, PodStatus, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::review;
@@ -85,6 +86,9 @@ impl Tether {
     /// after something may have been started says that it may bill.
     pub async fn ensure_pod(&self, request: &EnsureRequest) -> Result<EnsureAnswer, Failure> {
         let vehicle = self.vehicle(request.vehicle.as_deref())?;
+        config::check_identity(&vehicle).map_err(|error| {
+            Failure::new(FailureKind::Config, error, "mend the config; nothing was changed")
+        })?;
         let public_key = crate::pod::ssh::identity::public_key_text(&vehicle.ssh_identity)?;
         let needs = Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
         let facts = self.gather(needs).await?;
