@@ -47,6 +47,11 @@ pub fn run(args: &LocalCloudArgs) -> u8 {
 }
 
 async fn serve(args: &LocalCloudArgs) -> u8 {
+    let _ = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_env_filter("podtether=info,warn")
+        .try_init();
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => {

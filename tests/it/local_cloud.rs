@@ -478,6 +478,8 @@ async fn callers_at_once_get_one_daemon() {
     let second = second.unwrap();
     assert_eq!(second.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&second.stderr).contains("already served"), "{second:?}");
+    let refused = ensure_running(&state, program(), &["slow-bot".to_owned()]).await.unwrap_err();
+    assert!(refused.to_string().contains("did you mean `slow-boot`"), "{refused}");
     assert!(stop(&state).await.unwrap());
 }
 
@@ -652,4 +654,37 @@ async fn a_list_comes_in_pages_when_asked() {
     }
     assert_eq!(seen, ids);
     assert_eq!(rig.api("GET", "/v2/network-volumes?cursor=nonsense", None).await.0, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_whose_folder_is_gone_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let mut child = Command::new(program())
+        .args(["local-cloud", "--state"])
+        .arg(&state)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for("the daemon", || find(&state).is_some()).await;
+    std::fs::remove_dir_all(&state).unwrap();
+    wait_for("its end", || child.try_wait().unwrap().is_some()).await;
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// D12: the balance that REST v2 lacks falls while something bills; stock needs no key.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_balance_is_told_over_graphql() {
+    let rig = Rig::start(&[]).await;
+    let myself = || Some(json!({"query": "query { myself { clientBalance currentSpendPerHr } }"}));
+    let balance = |answer: &Value| answer["data"]["myself"]["clientBalance"].as_f64().unwrap();
+    let (_, before) = rig.api("POST", "/graphql", myself()).await;
+    rig.pod(None).await;
+    let (status, after) = rig.api("POST", "/graphql", myself()).await;
+    assert_eq!((status, &after["data"]["myself"]["currentSpendPerHr"]), (200, &json!(0.69)));
+    assert!(balance(&after) < balance(&before), "{before} {after}");
+    let stock = Some(json!({"query": "query { gpuTypes { id } }"}));
+    let (status, answer) = rig.request("", "POST", "/graphql", stock).await.unwrap();
+    assert_eq!((status, &answer["data"]["gpuTypes"][0]["id"]), (200, &json!(GPU)));
+    assert_eq!(rig.request("", "POST", "/graphql", myself()).await.unwrap().0, 401);
 }

@@ -204,6 +204,9 @@ impl Twin {
         if let Err(error) = self.folder(id).wipe() {
             tracing::warn!(pod = id, %error, "container disk not wiped");
         }
+        // A command that was accepted just before the end may have started meanwhile. From here on
+        // none can: its home is gone.
+        self.end_processes(id, sshd).await;
     }
 
     async fn end_processes(&self, id: &str, sshd: &mut Option<Sshd>) {
@@ -253,7 +256,11 @@ impl Twin {
         let pods = self.document().pods.clone();
         for pod in pods.iter().filter(|pod| pod.status != Status::Exited) {
             if let Err(problem) = self.stop(&pod.id).await {
-                tracing::error!(pod = pod.id, detail = problem.detail, "pod not stopped");
+                // Even when nothing can be written any more, nothing may be left running.
+                tracing::error!(pod = pod.id, detail = problem.detail, "stop not recorded");
+                let live = self.live(&pod.id);
+                let mut sshd = live.lock().await;
+                self.clear(&pod.id, &mut sshd, pod.mount.as_ref()).await;
             }
         }
     }

@@ -63,6 +63,7 @@ impl Problem {
             409 => "Conflict",
             422 => "Unprocessable Entity",
             429 => "Too Many Requests",
+            503 => "Service Unavailable",
             _ => "Internal Server Error",
         };
         let mut body = json!({"title": title, "status": self.status, "detail": self.detail});

@@ -11,7 +11,7 @@ use russh::server::{
     Auth, ChannelOpenHandle, Config, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey,
     run_stream,
 };
-use russh::{Channel, ChannelId, MethodKind, MethodSet, Sig};
+use russh::{Channel, ChannelId, MethodKind, MethodSet, Sig, SshId};
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Shutdown};
@@ -46,6 +46,7 @@ pub struct Pod {
     pub journal: Journal,
     pub clock: SharedClock,
     keys: Vec<PublicKey>,
+    closed: CancellationToken,
 }
 
 /// A running server.
@@ -76,12 +77,15 @@ impl Sshd {
             // Every OpenSSH client asks for the methods first.
             auth_rejection_time_initial: Some(Duration::ZERO),
             inactivity_timeout: None,
+            server_id: SshId::Standard("SSH-2.0-podtether_local".into()),
             keepalive_interval: Some(Duration::from_secs(15)),
             nodelay: true,
             window_size: WINDOW,
             ..Config::default()
         });
+        let closed = CancellationToken::new();
         let pod = Arc::new(Pod {
+            closed: closed.clone(),
             id: setup.pod_id.to_owned(),
             journal: Journal::new(setup.folder.sessions()),
             folder: setup.folder,
@@ -92,8 +96,8 @@ impl Sshd {
                 .filter_map(|line| PublicKey::from_openssh(line.trim()).ok())
                 .collect(),
         });
-        let (closed, sockets) = (CancellationToken::new(), Arc::new(Mutex::default()));
-        tokio::spawn(accept(listener, config, pod, closed.clone(), Arc::clone(&sockets)));
+        let sockets = Arc::new(Mutex::default());
+        tokio::spawn(accept(listener, config, pod, Arc::clone(&sockets)));
         Ok(Self { port, closed, sockets })
     }
 
@@ -142,12 +146,11 @@ async fn accept(
     listener: TcpListener,
     config: Arc<Config>,
     pod: Arc<Pod>,
-    closed: CancellationToken,
     sockets: Arc<Mutex<Sockets>>,
 ) {
     loop {
         let stream = tokio::select! {
-            () = closed.cancelled() => return,
+            () = pod.closed.cancelled() => return,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -161,7 +164,7 @@ async fn accept(
         let Ok((stream, spare)) = doubled(stream) else { continue };
         let number = {
             let mut sockets = sockets.lock().unwrap_or_else(PoisonError::into_inner);
-            if closed.is_cancelled() {
+            if pod.closed.is_cancelled() {
                 return;
             }
             sockets.next += 1;
@@ -296,7 +299,8 @@ impl Handler for Connection {
         command: &[u8],
         session: &mut Session,
     ) -> Result<(), Self::Error> {
-        let idle = self.channels.get_mut(&id).filter(|channel| channel.running.is_none());
+        let open = !self.pod.closed.is_cancelled();
+        let idle = self.channels.get_mut(&id).filter(|one| open && one.running.is_none());
         let Some(channel) = idle else { return session.channel_failure(id) };
         let environment = std::mem::take(&mut channel.environment);
         match Running::start(&self.pod, command, environment) {
