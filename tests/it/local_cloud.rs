@@ -310,7 +310,7 @@ async fn a_command_that_does_not_read_holds_its_sender_back() {
     let rig = Rig::start(&[]).await;
     let (_, port) = rig.pod(None).await;
     let big = rig.folder.path().join("big");
-    std::fs::File::create(&big).unwrap().set_len(200 << 20).unwrap();
+    std::fs::File::create(&big).unwrap().set_len(96 << 20).unwrap();
     let mut ssh = rig.ssh(port, "until test -e $HOME/go; do sleep 0.05; done; wc -c");
     ssh.stdin(std::fs::File::open(&big).unwrap()).stdout(Stdio::piped());
     let sending = ssh.spawn().unwrap();
@@ -326,8 +326,8 @@ async fn a_command_that_does_not_read_holds_its_sender_back() {
     }
     rig.run(port, "touch $HOME/go").await;
     let output = tokio::task::spawn_blocking(move || sending.wait_with_output().unwrap()).await;
-    assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap().trim(), "209715200");
-    assert!(resident() < 120_000, "{} kB at most", resident());
+    assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap().trim(), "100663296");
+    assert!(resident() < 80_000, "{} kB at most", resident());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -687,4 +687,64 @@ async fn the_balance_is_told_over_graphql() {
     let (status, answer) = rig.request("", "POST", "/graphql", stock).await.unwrap();
     assert_eq!((status, &answer["data"]["gpuTypes"][0]["id"]), (200, &json!(GPU)));
     assert_eq!(rig.request("", "POST", "/graphql", myself()).await.unwrap().0, 401);
+}
+
+/// A05, A07, A10, B01, F01, I09: what else the provider has been seen to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_further_fault_does_what_it_says() {
+    let rig = Rig::start(&[]).await;
+    let volume = rig.volume().await;
+    let list = || async { rig.api("GET", "/v2/pods", None).await };
+
+    for (fault, status) in
+        [("edge-html=1", 502), ("edge-1010=1", 403), ("retired=1", 410), ("empty-reply=1", 200)]
+    {
+        rig.set_faults(&[fault]).await;
+        let (found, body) = list().await;
+        assert_eq!(found, status, "{fault}");
+        assert_eq!(body.get("detail").is_some(), fault == "retired=1", "{fault}: {body}");
+        assert!(body.get("pods").is_none(), "{fault}");
+        assert_eq!(list().await.0, 200, "{fault} is over");
+    }
+
+    rig.set_faults(&["create-error-after-effect=1"]).await;
+    let (status, _) = rig.api("POST", "/v2/pods", Some(rig.create_body(None))).await;
+    assert_eq!(status, 500);
+    let (_, pods) = list().await;
+    let orphan = pods["pods"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(rig.api("DELETE", &format!("/v2/pods/{orphan}"), None).await.0, 204);
+
+    rig.set_faults(&["list-lag=600", "never-boots"]).await;
+    let (_, pod) = rig.api("POST", "/v2/pods", Some(rig.create_body(None))).await;
+    let path = format!("/v2/pods/{}", pod["id"].as_str().unwrap());
+    assert_eq!(rig.api("GET", &path, None).await.0, 404);
+    assert_eq!(list().await.1["pods"], json!([]));
+    rig.set_faults(&["never-boots"]).await;
+    assert_eq!(rig.api("GET", &path, None).await.0, 200);
+    rig.until(pod["id"].as_str().unwrap(), |pod| pod["status"] == "STARTING").await;
+
+    rig.set_faults(&["old-driver=1", "late-environment=2"]).await;
+    let (id, port) = rig.pod(Some(&volume)).await;
+    let driver = "nvidia-smi --query-gpu=driver_version --format=csv,noheader";
+    assert_eq!(rig.run(port, driver).await, "525.60.13");
+    let probe = "test -e $PODTETHER_RP_ENVIRONMENT && echo there || echo missing";
+    assert_eq!(rig.run(port, probe).await, "missing");
+    let wait = "until test -e $PODTETHER_RP_ENVIRONMENT; do sleep 0.05; done; echo there";
+    assert_eq!(rig.run(port, wait).await, "there");
+
+    rig.set_faults(&["read-only-key=1"]).await;
+    assert_eq!(rig.act(&id, "stop").await.0, 403);
+    rig.set_faults(&["stop-refused=1"]).await;
+    let (status, problem) = rig.act(&id, "stop").await;
+    assert_eq!(status, 400);
+    assert!(problem["detail"].as_str().unwrap().contains("cannot be stopped"), "{problem}");
+    assert_eq!(rig.act(&id, "stop").await.0, 200);
+
+    rig.set_faults(&["stale-port=1", "zero-gpus"]).await;
+    rig.act(&id, "start").await;
+    assert_eq!(rig.reachable(&id).await, port, "the first read still has the old port");
+    let next = rig.reachable(&id).await;
+    assert_ne!(next, port);
+    let smi = finish(rig.ssh(next, "nvidia-smi")).await;
+    assert_eq!((smi.status.code(), &smi.stdout[..]), (Some(6), &b"No devices were found\n"[..]));
 }

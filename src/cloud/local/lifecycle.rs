@@ -3,12 +3,15 @@
 use super::api::Problem;
 use super::catalog;
 use super::document::{Mount, Pod, Status};
-use super::faults::SLOW_BOOT;
+use super::faults::{LATE_ENVIRONMENT, NEVER_BOOTS, OLD_DRIVER, SLOW_BOOT, ZERO_GPUS};
 use super::pod::{Folder, Machine, Sshd, SshdSetup, kill_all};
 use super::twin::Twin;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The driver of a host that is too old for what podtether's users run.
+const OLD_DRIVER_VERSION: &str = "525.60.13";
 
 /// How a pod comes to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,9 @@ impl Twin {
             }
         }
         if kind != Boot::Recovered {
+            if self.faults().happens(NEVER_BOOTS) {
+                return Ok(());
+            }
             let slow = self.faults().seconds(SLOW_BOOT).map_or(0, u64::from);
             tokio::time::sleep(self.timing.starting + Duration::from_secs(slow)).await;
         }
@@ -74,9 +80,20 @@ impl Twin {
         }
         let server = self.serve_ssh(&pod, kind).await?;
         let port = server.as_ref().map(Sshd::port);
-        self.write_environment(&pod, port)?;
         *sshd = server;
-        self.step(id, boot, |pod| pod.ssh_port = port)?;
+        let late = self.faults().seconds(LATE_ENVIRONMENT);
+        if late.is_none() {
+            self.write_environment(&pod, port)?;
+        }
+        let current = self.step(id, boot, |pod| pod.ssh_port = port)?;
+        if let Some(late) = late.filter(|_| current) {
+            drop(sshd);
+            tokio::time::sleep(Duration::from_secs(late.into())).await;
+            let _whole = live.lock().await;
+            if self.document().pod(id).is_some_and(|pod| pod.boot == boot) {
+                self.write_environment(&pod, port)?;
+            }
+        }
         Ok(())
     }
 
@@ -91,11 +108,16 @@ impl Twin {
     fn prepare(&self, pod: &Pod, kind: Boot) -> Result<(), Problem> {
         let folder = self.folder(&pod.id);
         let gpu = catalog::gpu(&pod.gpu_id);
+        let (old, none) = {
+            let mut faults = self.faults();
+            (faults.happens(OLD_DRIVER), faults.happens(ZERO_GPUS))
+        };
+        let driver = if old { OLD_DRIVER_VERSION } else { catalog::driver(&pod.cuda) };
         let machine = Machine {
             gpu: pod.gpu_id.clone(),
-            count: pod.gpu_count,
+            count: if none { 0 } else { pod.gpu_count },
             memory_mib: gpu.map_or(0, |gpu| gpu.memory_mib),
-            driver: catalog::driver(&pod.cuda).to_owned(),
+            driver: driver.to_owned(),
             cuda: pod.cuda.clone(),
         };
         let failed = |error| Problem::internal(&format!("pod folder not made: {error}"));

@@ -26,6 +26,11 @@ const USER: &str = "root";
 /// Window of a channel, in bytes.
 const WINDOW: u32 = 2 << 20;
 
+/// Window of a channel whose command does not read, in bytes.
+const DRIP: u32 = 64;
+/// Pause after each drip. At this rate a sender needs an hour for what may be queued.
+const DRIP_PAUSE: Duration = Duration::from_millis(5);
+
 /// What a server is made of.
 pub struct Setup<'a> {
     pub pod_id: &'a str,
@@ -321,7 +326,6 @@ impl Handler for Connection {
     /// Holds a sender back without blocking the connection: while a command's stdin is long, it is
     /// given a drip of window only. The library asks here each time that data came.
     fn adjust_window(&mut self, id: ChannelId, _: u32) -> u32 {
-        const DRIP: u32 = 64;
         let channel = self.channels.get(&id).and_then(|channel| channel.running.as_ref());
         if channel.is_some_and(Running::is_behind) { DRIP } else { WINDOW }
     }
@@ -333,10 +337,15 @@ impl Handler for Connection {
         _: &mut Session,
     ) -> Result<(), Self::Error> {
         let running = self.channels.get_mut(&id).and_then(|channel| channel.running.as_mut());
-        match running.is_none_or(|running| running.feed(Bytes::copy_from_slice(data))) {
-            true => Ok(()),
-            false => Err(russh::Error::Disconnect),
+        let Some(running) = running else { return Ok(()) };
+        if !running.feed(Bytes::copy_from_slice(data)) {
+            return Err(russh::Error::Disconnect);
         }
+        if running.is_behind() {
+            // Else sender and server would pass the drip to and fro as fast as they can.
+            tokio::time::sleep(DRIP_PAUSE).await;
+        }
+        Ok(())
     }
 
     async fn channel_eof(&mut self, id: ChannelId, _: &mut Session) -> Result<(), Self::Error> {
