@@ -143,16 +143,22 @@ async fn every_answer_is_one_that_the_provider_documents() {
 
     // Pods, in every status.
     let create = ("POST", PODS);
+    rig.set_faults(&["never-boots=1"]).await;
     let pod = c.drive(rig, create, PODS, Some(rig.create_body(Some(&volume))), 201).await;
     let id = pod["id"].as_str().unwrap().to_owned();
     let (pod_path, action_path) = (format!("{PODS}/{id}"), format!("{PODS}/{id}/action"));
     let action = |name: &str| Some(json!({"action": name}));
     let act = ("POST", ACTION);
-    for status in ["PROVISIONING", "STARTING", "RUNNING"] {
+    c.drive(rig, ("GET", POD), &pod_path, None, 200).await;
+    for status in ["STARTING", "RUNNING"] {
         rig.until(&id, |pod| pod["status"] == status).await;
         c.drive(rig, ("GET", POD), &pod_path, None, 200).await;
         c.drive(rig, ("GET", PODS), "/v2/pods?includeClusterPods=true", None, 200).await;
         c.drive(rig, act, &action_path, action("start"), 409).await;
+        if status == "STARTING" {
+            c.drive(rig, act, &action_path, action("stop"), 200).await;
+            c.drive(rig, act, &action_path, action("start"), 200).await;
+        }
     }
     rig.reachable(&id).await;
     c.drive(rig, ("GET", POD), &pod_path, None, 200).await;
@@ -167,6 +173,9 @@ async fn every_answer_is_one_that_the_provider_documents() {
     c.drive(rig, act, &action_path, action("explode"), 422).await;
     c.drive(rig, act, &action_path, Some(json!({"action": "stop", "force": true})), 422).await;
     c.drive(rig, act, &action_path, action("terminate"), 204).await;
+    let pod = c.drive(rig, create, PODS, Some(rig.create_body(None)), 201).await;
+    let other = format!("{PODS}/{}", pod["id"].as_str().unwrap());
+    c.drive(rig, ("DELETE", POD), &other, None, 204).await;
     c.drive(rig, act, &action_path, action("stop"), 404).await;
     c.drive(rig, ("GET", POD), &pod_path, None, 404).await;
     c.drive(rig, ("DELETE", POD), &pod_path, None, 404).await;

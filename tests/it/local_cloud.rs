@@ -226,7 +226,7 @@ async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_boots_in_steps_runs_a_command_and_stops() {
-    let rig = Rig::start(&[]).await;
+    let rig = Rig::start(&["slow-boot=2"]).await;
     let volume = rig.volume().await;
     let (status, pod) = rig.api("POST", "/v2/pods", Some(rig.create_body(Some(&volume)))).await;
     assert_eq!((status, &pod["status"]), (201, &json!("PROVISIONING")));
@@ -723,14 +723,14 @@ async fn each_further_fault_does_what_it_says() {
     assert_eq!(rig.api("GET", &path, None).await.0, 200);
     rig.until(pod["id"].as_str().unwrap(), |pod| pod["status"] == "STARTING").await;
 
-    rig.set_faults(&["old-driver=1", "late-environment=2"]).await;
+    rig.set_faults(&["old-driver=1", "late-environment=4"]).await;
     let (id, port) = rig.pod(Some(&volume)).await;
-    let driver = "nvidia-smi --query-gpu=driver_version --format=csv,noheader";
-    assert_eq!(rig.run(port, driver).await, "525.60.13");
     let probe = "test -e $PODTETHER_RP_ENVIRONMENT && echo there || echo missing";
     assert_eq!(rig.run(port, probe).await, "missing");
     let wait = "until test -e $PODTETHER_RP_ENVIRONMENT; do sleep 0.05; done; echo there";
     assert_eq!(rig.run(port, wait).await, "there");
+    let driver = "nvidia-smi --query-gpu=driver_version --format=csv,noheader";
+    assert_eq!(rig.run(port, driver).await, "525.60.13");
 
     rig.set_faults(&["read-only-key=1"]).await;
     assert_eq!(rig.act(&id, "stop").await.0, 403);

@@ -43,16 +43,21 @@ impl Twin {
         }
         if kind == Boot::Fresh {
             tokio::time::sleep(self.timing.provisioning).await;
-            if !self.step(id, boot, |pod| pod.status = Status::Starting)? {
-                return Ok(());
-            }
+        }
+        // Asked before STARTING can be seen, so that who sees it may switch a fault off again.
+        let (never, slow) = {
+            let mut faults = self.faults();
+            let booting = kind != Boot::Recovered;
+            (booting && faults.happens(NEVER_BOOTS), faults.seconds(SLOW_BOOT).unwrap_or(0))
+        };
+        if kind == Boot::Fresh && !self.step(id, boot, |pod| pod.status = Status::Starting)? {
+            return Ok(());
         }
         if kind != Boot::Recovered {
-            if self.faults().happens(NEVER_BOOTS) {
+            if never {
                 return Ok(());
             }
-            let slow = self.faults().seconds(SLOW_BOOT).map_or(0, u64::from);
-            tokio::time::sleep(self.timing.starting + Duration::from_secs(slow)).await;
+            tokio::time::sleep(self.timing.starting + Duration::from_secs(slow.into())).await;
         }
         let live = self.live(id);
         let mut sshd = live.lock().await;
