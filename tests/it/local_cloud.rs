@@ -748,3 +748,21 @@ async fn each_further_fault_does_what_it_says() {
     let smi = finish(rig.ssh(next, "nvidia-smi")).await;
     assert_eq!((smi.status.code(), &smi.stdout[..]), (Some(6), &b"No devices were found\n"[..]));
 }
+
+/// The stand-ins that only macOS gets behave the same where the system has its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stand_in_setsid_leaves_the_session_even_as_a_group_leader() {
+    let rig = Rig::start(&[]).await;
+    let (id, port) = rig.pod(None).await;
+    let folder = rig.state().join("pods").join(&id).canonicalize().unwrap();
+    let setsid = format!("podtether pod-shim --pod '{}' setsid", folder.display());
+    let own = "bash -c 'echo $$ $(ps -o sid= -p $$)'";
+    // Alone on the line it replaces the shell, which leads its group; with another one after it not.
+    for command in [format!("{setsid} -w {own}"), format!("{setsid} {own}; true")] {
+        let text = rig.run(port, &command).await;
+        let numbers: Vec<&str> = text.split_whitespace().collect();
+        assert_eq!(numbers.len(), 2, "{text}");
+        assert_eq!(numbers[0], numbers[1], "{command}");
+        assert!(folder.join("groups").join(numbers[0]).exists(), "its group is on record");
+    }
+}

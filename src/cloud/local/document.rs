@@ -45,13 +45,6 @@ pub struct Mount {
     pub path: String,
 }
 
-impl Mount {
-    /// The last part of the path; what is before it is always `<state>/mnt`, in some spelling.
-    pub fn name(&self) -> Option<&std::ffi::OsStr> {
-        std::path::Path::new(&self.path).file_name()
-    }
-}
-
 /// One pod.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pod {

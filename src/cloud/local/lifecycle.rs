@@ -133,6 +133,7 @@ impl Twin {
         let Some(mount) = &pod.mount else { return Ok(()) };
         let Some(link) = self.link(mount) else { return Ok(()) };
         self.unlink(mount);
+        link.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
         std::os::unix::fs::symlink(self.paths.volume(&mount.volume_id), &link).map_err(|error| {
             Problem::internal(&format!("mount path {} not made: {error}", link.display()))
         })
@@ -247,7 +248,7 @@ impl Twin {
     }
 
     fn link(&self, mount: &Mount) -> Option<PathBuf> {
-        mount.name().map(|name| self.paths.mounts().join(name))
+        self.paths.mount_point(&mount.path)
     }
 
     /// Removes the link at a mount path; anything else that lies there is left alone.

@@ -48,7 +48,7 @@ pub fn create(twin: &Arc<Twin>, call: &Call) -> Result<Answer, Problem> {
     let pod = twin.change(|document| {
         let place = create::place(twin, document, &body)?;
         if let Some(mount) = &place.mount {
-            create::check_mount_is_free(document, "", mount)?;
+            create::check_mount_is_free(twin, document, "", mount)?;
         }
         let rate = place.gpu.price(&place.cloud).micros().saturating_mul(i64::from(place.count));
         let pod = Pod {
@@ -145,7 +145,7 @@ fn start(twin: &Arc<Twin>, id: &str) -> Result<Answer, Problem> {
         let pod = document.pod(id).ok_or_else(|| Problem::not_found("pod"))?.clone();
         allow(pod.status, "start")?;
         if let Some(mount) = &pod.mount {
-            create::check_mount_is_free(document, id, mount)?;
+            create::check_mount_is_free(twin, document, id, mount)?;
         }
         if catalog::data_center(&pod.data_center).is_none() {
             return Err(Problem::no_capacity());
