@@ -20,6 +20,8 @@ use tokio::net::TcpListener;
 /// holds it for a moment.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
+/// How often a daemon looks whether its folder is still there.
+const FOLDER_PAUSE: Duration = Duration::from_secs(2);
 
 /// How long things take.
 #[derive(Clone, Copy, Debug)]
@@ -165,7 +167,7 @@ impl LocalCloud {
         self.twin.key.clone()
     }
 
-    /// Answers requests until `end` is over, then stops every pod.
+    /// Answers requests until `end` is over or the state folder is gone, then stops every pod.
     ///
     /// # Errors
     /// When the socket fails.
@@ -175,9 +177,19 @@ impl LocalCloud {
         let outcome = tokio::select! {
             outcome = serving => outcome,
             () = end => Ok(()),
+            () = gone(&self.twin.paths) => Ok(()),
         };
+        self.twin.close();
         self.twin.stop_all().await;
         outcome
+    }
+}
+
+/// Waits until somebody has removed the state folder: a daemon that nobody can find any more must
+/// not stay for ever.
+async fn gone(paths: &Paths) {
+    while paths.lock().exists() {
+        tokio::time::sleep(FOLDER_PAUSE).await;
     }
 }
 

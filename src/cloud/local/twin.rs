@@ -11,6 +11,7 @@ use crate::clock::SharedClock;
 use crate::secret::Secret;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A pod's SSH server. Whoever boots or stops a pod holds the lock, so that neither sees the
@@ -32,6 +33,7 @@ pub struct Twin {
     faults: Mutex<Faults>,
     document: Mutex<Document>,
     live: Mutex<HashMap<String, Live>>,
+    closing: AtomicBool,
 }
 
 /// What a twin is made of.
@@ -54,6 +56,7 @@ impl Twin {
             faults: Mutex::new(parts.faults),
             document: Mutex::new(document),
             live: Mutex::new(HashMap::new()),
+            closing: AtomicBool::new(false),
             paths: parts.paths,
             timing: parts.timing,
             clock: parts.clock,
@@ -82,6 +85,15 @@ impl Twin {
             .map_err(|error| Problem::internal(&format!("cloud.json not written: {error}")))?;
         *current = next;
         Ok(outcome)
+    }
+
+    /// Lets no request in any more: what starts now would outlive the daemon.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
     }
 
     pub fn faults(&self) -> MutexGuard<'_, Faults> {

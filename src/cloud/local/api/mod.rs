@@ -3,6 +3,8 @@
 mod billing;
 mod catalog;
 mod create;
+mod graphql;
+mod mishaps;
 mod page;
 mod pods;
 mod problem;
@@ -12,7 +14,7 @@ mod volumes;
 
 pub use problem::Problem;
 
-use super::faults::{Fault, Faults, RATE_LIMITED};
+use super::faults::{Fault, Faults};
 use super::twin::{Twin, new_id};
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State};
@@ -31,6 +33,8 @@ pub const LOCAL_HEADER: &str = "x-podtether-local";
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Caller {
+    /// Nobody in particular, for what needs no key.
+    Nobody,
     Account,
     /// The key of one pod.
     Pod(String),
@@ -65,6 +69,8 @@ impl Call {
 enum Answer {
     Json(u16, Value),
     Empty,
+    /// Something that the API does not say.
+    Text(u16, &'static str, &'static str),
     /// The connection is cut instead of an answer.
     Cut,
 }
@@ -124,13 +130,27 @@ fn authenticate(twin: &Twin, call: &Call) -> Result<Caller, Problem> {
 }
 
 async fn answer(twin: &Arc<Twin>, call: &Call) -> Result<Answer, Problem> {
-    if call.path.starts_with("/v2/") && twin.faults().happens(RATE_LIMITED) {
-        return Err(Problem::rate_limited(1));
+    if let Some(answer) = mishaps::at_the_edge(twin, call) {
+        return answer;
     }
-    let caller = authenticate(twin, call)?;
+    if twin.is_closing() {
+        return Err(Problem::new(503, "the local cloud is stopping"));
+    }
+    let caller = if graphql::is_public(call) { Caller::Nobody } else { authenticate(twin, call)? };
     let path: Vec<&str> = call.path.trim_start_matches('/').split('/').collect();
     permit(&caller, call, &path)?;
-    match (call.method.as_str(), path.as_slice()) {
+    mishaps::refuse_writes(twin, call, &caller)?;
+    let answer = route(twin, call, &caller, &path).await?;
+    Ok(mishaps::instead_of(twin, call, answer))
+}
+
+async fn route(
+    twin: &Arc<Twin>,
+    call: &Call,
+    caller: &Caller,
+    path: &[&str],
+) -> Result<Answer, Problem> {
+    match (call.method.as_str(), path) {
         ("GET", ["v2", "pods"]) => pods::list(twin, call),
         ("POST", ["v2", "pods"]) => pods::create(twin, call),
         ("GET", ["v2", "pods", id]) => pods::get(twin, id),
@@ -144,6 +164,7 @@ async fn answer(twin: &Arc<Twin>, call: &Call) -> Result<Answer, Problem> {
         ("GET", ["v2", "catalog", "datacenters"]) => catalog::data_centers(call),
         ("GET", ["v2", "billing", "pods"]) => billing::pods(twin, call),
         ("GET", ["v2", "billing", "network-volumes"]) => billing::volumes(twin, call),
+        ("POST", ["graphql"]) => graphql::query(twin, call, caller),
         ("GET", ["_local"]) => Ok(Answer::Json(200, local(twin))),
         ("GET", ["_local", "faults"]) => Ok(Answer::Json(200, faults(twin))),
         ("PUT", ["_local", "faults"]) => set_faults(twin, call),
@@ -206,7 +227,7 @@ fn set_faults(twin: &Twin, call: &Call) -> Result<Answer, Problem> {
 
 /// Records a request of the provider's API; the tests compare dry runs with it.
 fn record(twin: &Twin, call: &Call, outcome: &Result<Answer, Problem>) {
-    if !call.path.starts_with("/v2/") {
+    if call.path.starts_with("/_local") {
         return;
     }
     let body: Value = serde_json::from_slice(&call.body).unwrap_or_else(|_| {
@@ -215,6 +236,7 @@ fn record(twin: &Twin, call: &Call, outcome: &Result<Answer, Problem>) {
     });
     let status = match outcome {
         Ok(Answer::Json(status, _)) => Some(*status),
+        Ok(Answer::Text(status, _, _)) => Some(*status),
         Ok(Answer::Empty) => Some(204),
         Ok(Answer::Cut) => None,
         Err(problem) => Some(problem.status),
@@ -233,6 +255,9 @@ fn respond(outcome: Result<Answer, Problem>) -> Response {
     let (status, content_type, body, headers) = match outcome {
         Ok(Answer::Json(status, value)) => {
             (status, Some("application/json"), Body::from(value.to_string()), Vec::new())
+        }
+        Ok(Answer::Text(status, content_type, text)) => {
+            (status, Some(content_type), Body::from(text), Vec::new())
         }
         Ok(Answer::Empty) => (204, None, Body::empty(), Vec::new()),
         // A body that fails before its first byte makes the server drop the connection with
