@@ -10,3 +10,4 @@
 
 mod ssh;
 mod sshd;
+mod transfer;
