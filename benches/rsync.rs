@@ -26,6 +26,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+type Way<'a> = Box<dyn Fn(&Path) + 'a>;
+
 fn main() {
     let numbers: Vec<usize> =
         std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
@@ -108,7 +110,7 @@ impl<'a> Bench<'a> {
         );
         let gcm = format!("{ssh} -c aes256-gcm@openssh.com");
         let ours = format!("{} transport", self.program);
-        let ways: [(&str, Box<dyn Fn(&Path) + '_>); 4] = [
+        let ways: [(&str, Way<'_>); 4] = [
             ("rsync -e 'podtether transport'", Box::new(|to| self.rsync(&ours, from, to))),
             ("rsync -e ssh", Box::new(|to| self.rsync(&ssh, from, to))),
             ("rsync -e 'ssh -c aes256-gcm'", Box::new(|to| self.rsync(&gcm, from, to))),

@@ -21,6 +21,8 @@ use sshd::Sshd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+type Way<'a> = Box<dyn Fn() + 'a>;
+
 fn main() {
     let runs: usize = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(40);
     let Some(sshd) = Sshd::start() else { return };
@@ -54,7 +56,7 @@ fn main() {
     let mut master = ssh(true).args(["-M", "-N"]).spawn().unwrap();
     sshd::wait_until("the control master", || control.exists());
 
-    let ways: [(&str, Box<dyn Fn() + '_>); 4] = [
+    let ways: [(&str, Way<'_>); 4] = [
         ("podtether, warm connection", Box::new(|| run(&warm))),
         ("podtether, fresh connection", Box::new(|| run(&connect()))),
         ("ssh through a ControlMaster", Box::new(|| succeed(ssh(true)))),

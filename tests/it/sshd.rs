@@ -41,6 +41,12 @@ pub fn keygen(file: &Path, kind: &str, passphrase: &str) {
     output("ssh-keygen", &["-q", "-t", kind, "-N", passphrase, "-C", "test", "-f", file]);
 }
 
+/// Says aloud that a test did not run. Not by a print macro, which the test harness keeps to itself.
+pub fn skip(why: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}
+
 fn program() -> Option<PathBuf> {
     ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/opt/homebrew/sbin/sshd"]
         .into_iter()
@@ -56,7 +62,7 @@ impl Sshd {
 
     pub fn start_with(settings: &str) -> Option<Self> {
         let Some(program) = program() else {
-            println!("SKIPPED: no sshd on this machine");
+            skip("no sshd on this machine");
             return None;
         };
         // Started by root, sshd wants this folder; a package makes it at boot.

@@ -1,6 +1,6 @@
 //! Pulls from a real OpenSSH server with the real rsync, through the real binary as its transport.
 
-use crate::sshd::{CEILING, Sshd, descendants, free_port};
+use crate::sshd::{CEILING, Sshd, descendants, free_port, skip};
 use podtether::domain::RemoteCommand;
 use podtether::pod::ssh::{PodShell, Tuning};
 use podtether::pod::transfer::{
@@ -31,7 +31,7 @@ impl Scene {
     async fn with(settings: &str) -> Option<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let Ok(rsync) = RsyncProgram::probe(&path).await else {
-            println!("SKIPPED: no rsync on this machine");
+            skip("no rsync on this machine");
             return None;
         };
         let sshd = Sshd::start_with(settings)?;
@@ -174,7 +174,7 @@ async fn a_client_that_escapes_nothing_is_safe_too() {
     assert!(!Path::new(&home).join("PWN").exists());
 }
 
-/// C06, D01: what was received before the transport died is not sent again.
+/// What was received before the transport died is not sent again.
 #[tokio::test]
 async fn a_pull_whose_transport_was_killed_goes_on_where_it_was() {
     let Some(scene) = Scene::new().await else { return };
@@ -367,6 +367,41 @@ async fn a_pod_without_rsync_is_served_by_tar() {
     assert!(report.warnings.iter().any(|said| said.starts_with("abs was left out")), "{report:?}");
     let names: Vec<String> = tree(&scene.local).into_iter().map(|(name, _)| name).collect();
     assert!(names.len() == 14 && names.contains(&"d/new\nline".to_owned()), "{names:?}");
+
+    // No rsync here either.
+    scene.write("later", "x");
+    let request = PullRequest { rsync: None, ..scene.request() };
+    let report = pull(&request, &scene.shell, |_| {}).await.unwrap();
+    assert!(report.complete && scene.local.join("later").is_file(), "{report:?}");
+}
+
+/// D03: each way in which rsync ends leads to its own answer.
+#[tokio::test]
+async fn exit_codes_of_rsync_are_told_apart() {
+    let Some(scene) = Scene::new().await else { return };
+    scene.write("a", "1");
+    let ended = async |body: &str| {
+        let request = PullRequest { rsync: Some(scene.wrapped_rsync(body)), ..scene.request() };
+        pull(&request, &scene.shell, |_| {}).await
+    };
+    let full = ended("echo 'write failed: No space left on device' >&2; exit 11").await;
+    assert!(
+        matches!(full, Err(TransferError::LocalDisk { detail }) if detail.contains("No space"))
+    );
+    assert!(matches!(ended("exit 20").await, Err(TransferError::Interrupted)));
+    assert!(matches!(ended("kill -TERM $$").await, Err(TransferError::Interrupted)));
+    let ours = ended("exit 2").await;
+    assert!(matches!(ours, Err(TransferError::Program { code: 2, .. })));
+    assert!(!scene.local.join("a").exists());
+
+    // Nothing came, so the pod's list decides, whatever the code says.
+    for body in ["exit 23", "exit 0"] {
+        let report = ended(body).await.unwrap();
+        assert_eq!((report.complete, report.missing), (false, vec!["a".to_owned()]), "{body}");
+    }
+    let report = ended("\"$real\" \"$@\"; exit 24").await.unwrap();
+    assert!(report.complete, "{report:?}");
+    assert!(report.warnings.iter().any(|said| said.contains("vanished")), "{report:?}");
 }
 
 /// D08: pulls never delete, and what looks like an unmounted volume is refused.

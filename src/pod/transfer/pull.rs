@@ -308,6 +308,14 @@ fn shown(path: &Path) -> String {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_pull_can_be_spawned() {
+        fn is_send<T: Send>(_: impl FnOnce(PullRequest, Box<dyn Shell>) -> T) {}
+        is_send(async |request: PullRequest, shell: Box<dyn Shell>| {
+            pull(&request, &*shell, |_| {}).await
+        });
+    }
+
     /// D08: nothing that could mean another folder is handed on.
     #[test]
     fn a_remote_path_is_absolute_and_taken_literally() {

@@ -96,8 +96,8 @@ impl<'a> RsyncRunner<'a> {
             Which::Again(list) => {
                 let mut option = OsString::from("--files-from=");
                 option.push(list);
-                // -I: what differs may have the same size and time.
-                words.extend(["-I".into(), "--from0".into(), option]);
+                // -c: what differs may have the same size and time.
+                words.extend(["-c".into(), "--from0".into(), option]);
                 None
             }
         };
