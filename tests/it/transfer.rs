@@ -28,13 +28,13 @@ impl Scene {
         Self::with("").await
     }
 
-    async fn with(settings: &str) -> Option<Self> {
+    async fn with(environment: &str) -> Option<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let Ok(rsync) = RsyncProgram::probe(&path).await else {
             skip("no rsync on this machine");
             return None;
         };
-        let sshd = Sshd::start_with(settings)?;
+        let sshd = Sshd::start_with("", environment)?;
         let remote = sshd.path("pod's job $(touch PWN)");
         let local = sshd.path("results here").join("job");
         fs::create_dir(&remote).unwrap();
@@ -354,8 +354,8 @@ async fn a_pod_without_rsync_is_served_by_tar() {
             }
         }
     }
-    let settings = format!("SetEnv PATH={}", folder.path().display());
-    let Some(scene) = Scene::with(&settings).await else { return };
+    let path = format!("PATH={}", folder.path().display());
+    let Some(scene) = Scene::with(&path).await else { return };
     for name in HOSTILE {
         scene.write(&format!("d/{name}"), name);
     }
