@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod hostile_server;
 mod ssh;
 mod sshd;
 mod transfer;
