@@ -13,6 +13,7 @@
 mod config;
 mod contract_client;
 mod contract_twin;
+mod hostile_server;
 mod jobs;
 mod key_source;
 mod local_cloud;
@@ -21,3 +22,4 @@ mod runpod_client;
 mod ssh;
 mod sshd;
 mod training;
+mod transfer;
