@@ -1,6 +1,6 @@
 //! Capture: brings results home before the pod is stopped.
 
-use super::run::{Note, Options};
+use super::options::{Note, Options};
 use super::summary::Summary;
 use crate::domain::{JobId, Vehicle};
 use crate::ops::Tether;

@@ -1,10 +1,10 @@
 //! A pod's life: boot in steps, stop, terminate, and going on after the daemon was killed.
 
-use super::api::Problem;
 use super::catalog;
 use super::document::{Mount, Pod, Status};
 use super::faults::{LATE_ENVIRONMENT, NEVER_BOOTS, OLD_DRIVER, SLOW_BOOT, ZERO_GPUS};
 use super::pod::{Folder, Machine, Sshd, SshdSetup, kill_all};
+use super::problem::Problem;
 use super::twin::Twin;
 use std::path::PathBuf;
 use std::sync::Arc;

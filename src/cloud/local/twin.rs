@@ -1,12 +1,13 @@
 //! The twin itself: what it remembers, the pods that are alive, and what a change must hold.
 
-use super::api::Problem;
 use super::document::{Document, VERSION};
+use super::error::ServeError;
 use super::faults::Faults;
 use super::journal::Journal;
 use super::paths::{self, Paths};
 use super::pod::Sshd;
-use super::serve::{ServeError, Timing};
+use super::problem::Problem;
+use super::timing::Timing;
 use crate::clock::SharedClock;
 use crate::secret::Secret;
 use std::collections::HashMap;
@@ -136,4 +137,16 @@ pub fn new_id(length: usize) -> String {
         char::from(LETTERS[usize::from(byte) % LETTERS.len()])
     });
     "local".chars().chain(random).collect()
+}
+
+/// A new key; never of the shape of a real one.
+pub fn new_key(kind: &str) -> String {
+    let random: [u8; 16] = rand::random();
+    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("local-{kind}{hex}")
+}
+
+/// A new id of a pod or volume.
+pub fn fresh_id() -> String {
+    new_id(9)
 }

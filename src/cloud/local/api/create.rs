@@ -2,8 +2,8 @@
 
 use super::super::catalog::{self, DATA_CENTERS, DataCenter, GPU_TYPES, GpuType, HOSTS, Stock};
 use super::super::document::{Document, Mount, Status};
+use super::super::problem::Problem;
 use super::super::twin::Twin;
-use super::Problem;
 use super::shape::{Shape, is_version};
 use serde_json::Value;
 use std::collections::BTreeMap;

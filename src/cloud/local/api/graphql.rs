@@ -2,8 +2,9 @@
 
 use super::super::catalog::{DATA_CENTERS, GPU_TYPES, Stock};
 use super::super::document::Status;
+use super::super::problem::Problem;
 use super::super::twin::Twin;
-use super::{Answer, Call, Caller, Problem};
+use super::call::{Answer, Call, Caller};
 use crate::domain::{Usd, UsdPerHour};
 use serde_json::{Value, json};
 

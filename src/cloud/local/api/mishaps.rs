@@ -4,8 +4,9 @@ use super::super::document::{Pod, Status};
 use super::super::faults::{
     EDGE_1010, EDGE_HTML, EMPTY_REPLY, LIST_LAG, RATE_LIMITED, READ_ONLY_KEY, RETIRED, STALE_PORT,
 };
+use super::super::problem::Problem;
 use super::super::twin::Twin;
-use super::{Answer, Call, Caller, Problem};
+use super::call::{Answer, Call, Caller};
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// What comes instead of an answer before anybody has looked at the request.

@@ -1,25 +1,25 @@
 //! The HTTP side: one door that authenticates, records and answers every request.
 
 mod billing;
+mod call;
 mod catalog;
 mod create;
 mod graphql;
 mod mishaps;
 mod page;
 mod pods;
-mod problem;
 mod shape;
 mod view;
 mod volumes;
 
-pub use problem::Problem;
-
 use super::faults::{Fault, Faults};
-use super::twin::{Twin, new_id};
+use super::problem::Problem;
+use super::twin::Twin;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
+use call::{Answer, Call, Caller};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,51 +29,6 @@ const LARGEST_BODY: usize = 1 << 20;
 
 /// The header that marks every answer as local.
 pub const LOCAL_HEADER: &str = "x-podtether-local";
-
-/// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Caller {
-    /// Nobody in particular, for what needs no key.
-    Nobody,
-    Account,
-    /// The key of one pod.
-    Pod(String),
-}
-
-/// One request, read to its end.
-struct Call {
-    method: String,
-    path: String,
-    query: HashMap<String, String>,
-    body: Bytes,
-    bearer: Option<String>,
-}
-
-impl Call {
-    fn query(&self, name: &str) -> Option<&str> {
-        self.query.get(name).map(String::as_str).filter(|value| !value.is_empty())
-    }
-
-    /// A comma-separated list.
-    fn query_list(&self, name: &str) -> Vec<&str> {
-        self.query(name).map_or_else(Vec::new, |text| text.split(',').map(str::trim).collect())
-    }
-
-    fn json(&self) -> Result<Value, Problem> {
-        serde_json::from_slice(&self.body)
-            .map_err(|error| Problem::bad_request(format!("request body is no JSON: {error}")))
-    }
-}
-
-/// What a request gets.
-enum Answer {
-    Json(u16, Value),
-    Empty,
-    /// Something that the API does not say.
-    Text(u16, &'static str, &'static str),
-    /// The connection is cut instead of an answer.
-    Cut,
-}
 
 pub fn router(twin: Arc<Twin>) -> axum::Router {
     axum::Router::new().fallback(handle).with_state(twin)
@@ -292,16 +247,4 @@ fn respond(outcome: Result<Answer, Problem>) -> Response {
 fn failing_body() -> Body {
     let failure = std::io::Error::other("cut on purpose");
     Body::from_stream(futures_util::stream::once(async { Err::<Bytes, _>(failure) }))
-}
-
-/// A new key; never of the shape of a real one.
-pub fn new_key(kind: &str) -> String {
-    let random: [u8; 16] = rand::random();
-    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("local-{kind}{hex}")
-}
-
-/// A new id of a pod or volume.
-fn fresh_id() -> String {
-    new_id(9)
 }

@@ -1,7 +1,8 @@
 //! Pages of a list: `limit` and `cursor`. The live API has had them since September 2026, its
 //! published schema of August has not.
 
-use super::{Call, Problem};
+use super::super::problem::Problem;
+use super::call::Call;
 use serde_json::{Value, json};
 
 /// A list longer than this comes in pages even when nobody asked for them.

@@ -6,10 +6,13 @@ use super::super::faults::{
     CREATE_ERROR, CREATE_REPLY_LOST, NO_CAPACITY, STOP_REFUSED, STOP_WITHOUT_EFFECT,
 };
 use super::super::lifecycle::Boot;
+use super::super::problem::Problem;
 use super::super::twin::Twin;
+use super::super::twin::{fresh_id, new_key};
+use super::call::{Answer, Call};
 use super::page::page;
 use super::shape::Shape;
-use super::{Answer, Call, Problem, create, fresh_id, mishaps, new_key, view, volumes};
+use super::{create, mishaps, view};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -91,7 +94,7 @@ pub fn create(twin: &Arc<Twin>, call: &Call) -> Result<Answer, Problem> {
 /// A span that bills a pod from now on.
 fn span(pod: &Pod, start: chrono::DateTime<chrono::Utc>) -> Span {
     let monthly = i64::from(pod.disk_gb).saturating_mul(MONTHLY_DISK_RATE);
-    let disk_rate = monthly / volumes::HOURS_A_MONTH;
+    let disk_rate = monthly / catalog::HOURS_A_MONTH;
     Span { of: pod.id.clone(), rate: pod.rate, disk_rate, start, end: None }
 }
 

@@ -1,6 +1,7 @@
 //! A pod's SSH server: loopback only, one user, the injected public keys, commands and nothing else.
 
 use super::folder::Folder;
+use super::host::Pod;
 use super::session::Session as Running;
 use crate::clock::SharedClock;
 use crate::cloud::local::journal::Journal;
@@ -42,16 +43,6 @@ pub struct Setup<'a> {
     /// A port that it must not get: every start has a new one.
     pub port_to_avoid: Option<u16>,
     pub clock: SharedClock,
-}
-
-/// What all connections of a server share.
-pub struct Pod {
-    pub id: String,
-    pub folder: Folder,
-    pub journal: Journal,
-    pub clock: SharedClock,
-    keys: Vec<PublicKey>,
-    closed: CancellationToken,
 }
 
 /// A running server.
