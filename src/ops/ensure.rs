@@ -1,15 +1,16 @@
 //! ensure_pod: from nothing, or from a stopped pod, to one that was proven usable.
 
 use super::gather::Needs;
+use super::turn;
 use super::view::created_pod;
 use super::{CloudName, PodView, StepView, Tether};
-use crate::apply::{self, StepError};
+use crate::apply::{self, StepError, StepOutcome};
 use crate::cloud::CloudErrorKind;
-use crate::domain::{Pod, PodStatus, Vehicle};
+use crate::domain::{Pod, PodId, PodStatus, Vehicle, Volume};
 use crate::error::{Failure, FailureKind, StillBilling};
-use crate::guard::review;
 use crate::plan::{self, EnsureInputs};
 use crate::pod::PodProbe;
+use crate::pod::ssh::known_hosts::{BootName, pinned_algorithms};
 use chrono::{DateTime, Utc};
 use rand::RngExt as _;
 use schemars::JsonSchema;
@@ -82,12 +83,17 @@ impl Tether {
     pub async fn ensure_pod(&self, request: &EnsureRequest) -> Result<EnsureAnswer, Failure> {
         let vehicle = self.vehicle(request.vehicle.as_deref())?;
         let public_key = crate::pod::ssh::identity::public_key_text(&vehicle.ssh_identity)?;
+        let started = self.clock.monotonic();
+        let turn = match request.dry_run {
+            true => None,
+            false => Some(turn::take(&vehicle, &*self.clock, request.wait).await?),
+        };
         let needs = Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
         let facts = self.gather(needs).await?;
         let nonce = format!("{:016x}", rand::rng().random::<u64>());
         let named = request.vehicle.is_some();
         let draft = plan::ensure(&vehicle, named, &facts, EnsureInputs { public_key, nonce });
-        let approved = review(draft, &facts, &self.config.limits_for(&vehicle.name))?;
+        let approved = self.review(draft, &facts)?;
         let answer = |status, message: String| EnsureAnswer {
             cloud: self.cloud_name(),
             vehicle: vehicle.name.0.clone(),
@@ -119,10 +125,13 @@ impl Tether {
             )
             .billing(StillBilling::Unknown));
         }
-        let started = self.clock.monotonic();
         let (pod, adopted) = match apply::apply(&approved, &self.ports(None)).await {
             Ok(outcomes) => match (created_pod(&outcomes), existing) {
-                (Some((pod, adopted)), _) => (pod.clone(), adopted),
+                (Some((pod, adopted)), _) => {
+                    // Whoever is next in turn must see it in the list.
+                    self.wait_until_listed(&pod.id).await;
+                    (pod.clone(), adopted)
+                }
                 (None, Some(pod)) => (pod, false),
                 (None, None) => return Err(no_place(&vehicle)),
             },
@@ -133,13 +142,21 @@ impl Tether {
                         fuses: Vec::new(),
                         ..answer(
                             Some(EnsureStatus::StartFailedNoGpu),
-                            format!("No machine is free: {text}. Nothing was started."),
+                            format!(
+                                "No machine is free: {text}. Nothing was started.{}",
+                                created_volume(&error.done)
+                            ),
                         )
                     });
                 }
-                None => return Err(start_failure(error.error)),
+                None => {
+                    let mut failure = start_failure(error.error);
+                    failure.message.push_str(&created_volume(&error.done));
+                    return Err(failure);
+                }
             },
         };
+        drop(turn);
         let wait = request.wait.saturating_sub(self.clock.monotonic().saturating_sub(started));
         let reached = self.wait_until_usable(&vehicle, pod, wait).await?;
         Ok(match reached {
@@ -176,8 +193,11 @@ impl Tether {
                 ..answer(
                     Some(EnsureStatus::StillInitializing),
                     format!(
-                        "Pod {} is {} and on the bill, not usable yet: {why}. Call ensure_pod again to go on waiting.",
-                        pod.id, pod.status
+                        "Pod {} is {} and {} on the bill, not usable yet: {why}. Call ensure_pod again to go on waiting.",
+                        pod.id,
+                        pod.status,
+                        // It was asked to start: a status that says otherwise may be an old one.
+                        if pod.status.bills_compute() { "is" } else { "may be" }
                     ),
                 )
             },
@@ -200,8 +220,12 @@ impl Tether {
                 Ok(None) => why = "the provider does not list it yet".to_owned(),
                 Err(error) => why = error.to_string(),
             }
+            let left = wait.saturating_sub(self.clock.monotonic().saturating_sub(start));
             if pod.status == PodStatus::Running {
-                match self.probe(vehicle, &pod).await {
+                // Bounded by what is left, so that the answer comes in the time that was given.
+                let probe =
+                    tokio::time::timeout(left.max(LAST_PROBE), self.probe(vehicle, &pod)).await;
+                match probe.unwrap_or_else(|_| Err(slow_shell(&pod))) {
                     Ok(probe) if probe.pod_id.as_ref() != Some(&pod.id) => {
                         why = format!(
                             "another machine answers at its address ({})",
@@ -222,6 +246,7 @@ impl Tether {
             }
             if let Some(age) =
                 boot_age(&pod, self.clock.now()).filter(|age| *age > vehicle.boot_max)
+                && !has_answered(vehicle, &pod)
             {
                 return Err(self.give_up_on_boot(vehicle, &pod, age, &why).await);
             }
@@ -229,6 +254,17 @@ impl Tether {
                 return Ok(Reached::NotYet(pod, why));
             }
             tokio::time::sleep(vehicle.poll_interval.min(Duration::from_secs(3))).await;
+        }
+    }
+
+    /// A05: a new pod may be hidden for a while.
+    async fn wait_until_listed(&self, id: &PodId) {
+        let start = self.clock.monotonic();
+        while self.clock.monotonic().saturating_sub(start) < self.settings.settle {
+            if self.cloud.pods().await.is_ok_and(|pods| pods.iter().any(|pod| &pod.id == id)) {
+                return;
+            }
+            tokio::time::sleep(self.settings.off.read_every).await;
         }
     }
 
@@ -250,7 +286,7 @@ impl Tether {
             age.as_secs(),
             vehicle.boot_max.as_secs()
         );
-        match self.stop_pod(&vehicle.name.0).await {
+        match self.stop_known_pod(&vehicle.name.0, Some(&pod.id)).await {
             Ok(stop) if stop.is_off() => Failure::new(
                 FailureKind::Timeout,
                 format!("{message}. It was stopped and EXITED was read back"),
@@ -276,6 +312,39 @@ enum Reached {
     Usable(Pod, PodProbe),
     DriverTooOld(Pod, String),
     NotYet(Pod, String),
+}
+
+/// Shortest time for a probe, when the wait is all but over.
+const LAST_PROBE: Duration = Duration::from_secs(4);
+
+fn slow_shell(pod: &Pod) -> Failure {
+    let message = format!("the shell of pod {} did not answer in time", pod.id);
+    Failure::new(FailureKind::SshUnreachable, message, "call ensure_pod again")
+        .billing(StillBilling::Yes)
+        .retryable()
+}
+
+/// Whether SSH has answered in this boot before. Then the boot is over, and a pod that may be at work
+/// is not stopped because the way to it is broken now.
+fn has_answered(vehicle: &Vehicle, pod: &Pod) -> bool {
+    BootName::new(&pod.id.0, &pod.boot())
+        .and_then(|name| pinned_algorithms(&vehicle.known_hosts_file, name))
+        .is_ok_and(|pinned| !pinned.is_empty())
+}
+
+/// What an earlier step of a plan that failed has put on the bill.
+fn created_volume(done: &[StepOutcome]) -> String {
+    done.iter()
+        .filter_map(|outcome| match outcome {
+            StepOutcome::VolumeCreated(volume) => Some(format!(
+                " Network volume {:?} was created in {} before and bills {} a month.",
+                volume.name,
+                volume.data_center,
+                Volume::usd_per_month(volume.size_gb)
+            )),
+            _ => None,
+        })
+        .collect()
 }
 
 fn boot_age(pod: &Pod, now: DateTime<Utc>) -> Option<Duration> {

@@ -1,6 +1,7 @@
 //! Gathers the facts that a plan needs; what a plan does not need is not asked for.
 
 use super::Tether;
+use crate::domain::Pod;
 use crate::error::Failure;
 use crate::plan::{Facts, LiveJobs};
 
@@ -29,10 +30,15 @@ impl Tether {
             tracing::warn!(%error, "the catalog did not answer");
             Vec::new()
         });
-        Ok(Facts {
-            pods: pods?,
-            volumes: volumes?,
-            offers,
+        Ok(Facts { volumes: volumes?, offers, ..self.facts(pods?) })
+    }
+
+    /// Facts of nothing but these pods.
+    pub(super) fn facts(&self, pods: Vec<Pod>) -> Facts {
+        Facts {
+            pods,
+            volumes: Vec::new(),
+            offers: Vec::new(),
             declared: self
                 .config
                 .vehicles
@@ -41,6 +47,6 @@ impl Tether {
                 .collect(),
             tolerated: self.config.tolerated_pods.clone(),
             live_jobs: LiveJobs::Unknown("the pod was not asked".to_owned()),
-        })
+        }
     }
 }
