@@ -82,7 +82,7 @@ impl Tether {
     /// after something may have been started says that it may bill.
     pub async fn ensure_pod(&self, request: &EnsureRequest) -> Result<EnsureAnswer, Failure> {
         let vehicle = self.vehicle(request.vehicle.as_deref())?;
-        let public_key = crate::pod::ssh::identity::public_key_text(&vehicle.ssh_identity)?;
+        let public_key = crate::pod::ssh::identity::public_key_text(&vehicle.ssh_identity);
         let started = self.clock.monotonic();
         let turn = match request.dry_run {
             true => None,
@@ -90,6 +90,9 @@ impl Tether {
         };
         let needs = Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
         let facts = self.gather(needs).await?;
+        let public_key = public_key.map_err(|error| {
+            Failure::from(error).billing(super::bills(&vehicle.pod_name, &facts.pods))
+        })?;
         let nonce = format!("{:016x}", rand::rng().random::<u64>());
         let named = request.vehicle.is_some();
         let draft = plan::ensure(&vehicle, named, &facts, EnsureInputs { public_key, nonce });

@@ -18,6 +18,9 @@ mod terminate;
 mod turn;
 mod view;
 
+#[cfg(test)]
+mod tests;
+
 pub use ensure::{EnsureAnswer, EnsureRequest, EnsureStatus};
 pub use exec::{ExecAnswer, ExecRequest};
 pub use gpus::{GpuAvailability, GpuChoice, StockIn};

@@ -397,7 +397,8 @@ impl Run<'_> {
 fn stop_pause(stops: u32, off: OffSettings) -> Duration {
     match stops {
         0 => Duration::ZERO,
-        _ => (off.ask_again_after * 2_u32.saturating_pow(stops - 1)).min(off.budget / 4),
+        _ => (off.ask_again_after.saturating_mul(2_u32.saturating_pow(stops - 1)))
+            .min(off.budget / 4),
     }
 }
 
@@ -409,5 +410,27 @@ async fn leave(signals: &mut Signals) {
             Some(_) => {}
             None => std::future::pending().await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A01: tries that fail at once are spread out, and none waits longer than a part of the budget.
+    #[test]
+    fn a_stop_that_fails_at_once_is_not_asked_again_at_once() {
+        let off = OffSettings { budget: Duration::from_secs(120), ..OffSettings::default() };
+        let pauses: Vec<u64> =
+            (0..MAX_STOPS).map(|stops| stop_pause(stops, off).as_secs()).collect();
+        assert_eq!(pauses, [0, 8, 16, 30, 30]);
+        assert_eq!(stop_pause(u32::MAX, off), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_deadline_beyond_all_time_is_no_overflow() {
+        let at = DateTime::UNIX_EPOCH;
+        assert_eq!(later(at, Duration::MAX), DateTime::<Utc>::MAX_UTC);
+        assert_eq!((later(at, Duration::from_secs(60)) - at).num_seconds(), 60);
     }
 }
