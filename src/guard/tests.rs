@@ -174,6 +174,18 @@ fn the_ceiling_on_the_price_is_inclusive_and_an_unknown_price_refuses() {
     assert_eq!(ensure_refusals(&unpriced), [Refusal::PriceUnknown]);
 }
 
+/// A job would keep a pod on the bill that a create could not have put there.
+#[test]
+fn no_job_is_launched_on_a_pod_above_the_ceiling() {
+    let facts = with_pod(|_| {});
+    assert!(refusals(launch(true), &facts, &limit("0.69")).is_empty());
+    let refused = refusals(launch(true), &facts, &limit("0.68"));
+    assert!(matches!(refused[..], [Refusal::TooExpensive { .. }]), "{refused:?}");
+    let unread = with_pod(|pod| pod.price = Price::Unknown);
+    assert_eq!(refusals(launch(true), &unread, &limit("0.69")), [Refusal::PriceUnknown]);
+    assert!(refusals(launch(true), &unread, &Limits::default()).is_empty());
+}
+
 #[test]
 fn starting_a_stopped_pod_is_priced_by_the_catalog_and_held_to_the_same_rules() {
     let facts = with_pod(|pod| pod.status = PodStatus::Exited);

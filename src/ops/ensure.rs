@@ -2,15 +2,15 @@
 
 use super::boot::{self, Boot};
 use super::gather::Needs;
+use super::turn;
 use super::usable::Reached;
 use super::view::created_pod;
 use super::{CloudName, PodView, StepView, Tether};
-use crate::apply::{self, StepError};
+use crate::apply::{self, StepError, StepOutcome};
 use crate::cloud::CloudErrorKind;
 use crate::config;
-use crate::domain::{Pod, PodStatus, Vehicle};
+use crate::domain::{Pod, PodStatus, Vehicle, Volume};
 use crate::error::{Failure, FailureKind, StillBilling};
-use crate::guard::review;
 use crate::plan::{self, EnsureInputs};
 use rand::RngExt as _;
 use schemars::JsonSchema;
@@ -89,13 +89,21 @@ impl Tether {
         config::check_identity(&vehicle).map_err(|error| {
             Failure::new(FailureKind::Config, error, "mend the config; nothing was changed")
         })?;
-        let public_key = crate::pod::ssh::identity::public_key_text(&vehicle.ssh_identity)?;
+        let public_key = crate::pod::ssh::identity::public_key_text(&vehicle.ssh_identity);
+        let started = self.clock.monotonic();
+        let turn = match request.dry_run {
+            true => None,
+            false => Some(turn::take(&vehicle, &*self.clock, request.wait).await?),
+        };
         let needs = Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
         let facts = self.gather(needs).await?;
+        let public_key = public_key.map_err(|error| {
+            Failure::from(error).billing(super::bills(&vehicle.pod_name, &facts.pods))
+        })?;
         let nonce = format!("{:016x}", rand::rng().random::<u64>());
         let named = request.vehicle.is_some();
         let draft = plan::ensure(&vehicle, named, &facts, EnsureInputs { public_key, nonce });
-        let approved = review(draft, &facts, &self.config.limits_for(&vehicle.name))?;
+        let approved = self.review(draft, &facts)?;
         let answer = |status, message: String| EnsureAnswer {
             cloud: self.cloud_name(),
             vehicle: vehicle.name.0.clone(),
@@ -128,10 +136,13 @@ impl Tether {
             )
             .billing(StillBilling::Unknown));
         }
-        let started = self.clock.monotonic();
         let (pod, adopted) = match apply::apply(&approved, &self.ports(None)).await {
             Ok(outcomes) => match (created_pod(&outcomes), existing) {
-                (Some((pod, adopted)), _) => (pod.clone(), adopted),
+                (Some((pod, adopted)), _) => {
+                    // Whoever is next in turn must see it in the list.
+                    self.wait_until_listed(&pod.id).await;
+                    (pod.clone(), adopted)
+                }
                 (None, Some(pod)) => (pod, false),
                 (None, None) => return Err(no_place(&vehicle)),
             },
@@ -142,16 +153,24 @@ impl Tether {
                         fuses: Vec::new(),
                         ..answer(
                             Some(EnsureStatus::StartFailedNoGpu),
-                            format!("No machine is free: {text}. Nothing was started."),
+                            format!(
+                                "No machine is free: {text}. No pod was started.{}",
+                                created_volume(&error.done)
+                            ),
                         )
                     });
                 }
-                None => return Err(start_failure(error.error)),
+                None => {
+                    let mut failure = start_failure(error.error);
+                    failure.message.push_str(&created_volume(&error.done));
+                    return Err(failure);
+                }
             },
         };
         if !approved.steps().is_empty() {
             boot::note(&vehicle, &Boot { pod: pod.id.clone(), asked_at: self.clock.now() });
         }
+        drop(turn);
         let wait = request.wait.saturating_sub(self.clock.monotonic().saturating_sub(started));
         let reached = self.wait_until_usable(&vehicle, pod, wait).await?;
         Ok(match reached {
@@ -195,13 +214,14 @@ impl Tether {
                 )
             },
             Reached::NotYet(pod, why) => {
-                let bill = if pod.status.bills_compute() { " and on the bill" } else { "" };
+                // It was asked to start: a status that says otherwise may be an old one.
+                let bill = if pod.status.bills_compute() { "is" } else { "may be" };
                 EnsureAnswer {
                     pod: Some(PodView::from(&pod)),
                     ..answer(
                         Some(EnsureStatus::StillInitializing),
                         format!(
-                            "Pod {} is {}{bill}, not usable yet: {why}. Call ensure_pod again to go on waiting.",
+                            "Pod {} is {} and {bill} on the bill, not usable yet: {why}. Call ensure_pod again to go on waiting.",
                             pod.id, pod.status
                         ),
                     )
@@ -209,6 +229,21 @@ impl Tether {
             }
         })
     }
+}
+
+/// What an earlier step of a plan that failed has put on the bill.
+fn created_volume(done: &[StepOutcome]) -> String {
+    done.iter()
+        .filter_map(|outcome| match outcome {
+            StepOutcome::VolumeCreated(volume) => Some(format!(
+                " Network volume {:?} was created in {} before and bills {} a month.",
+                volume.name,
+                volume.data_center,
+                Volume::usd_per_month(volume.size_gb)
+            )),
+            _ => None,
+        })
+        .collect()
 }
 
 fn no_capacity(error: &StepError) -> Option<String> {

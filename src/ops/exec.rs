@@ -5,7 +5,6 @@ use super::{CloudName, Tether};
 use crate::apply::{self, StepError, StepOutcome};
 use crate::domain::{RemoteCommand, scripts};
 use crate::error::Failure;
-use crate::guard::review;
 use crate::plan::{self, Intent, PodStep};
 use crate::pod::jobs::log_text;
 use crate::pod::{Captured, ExecStatus};
@@ -67,6 +66,9 @@ impl Tether {
         if request.command.trim().is_empty() {
             return Err(Failure::bad_input("command is empty; give the command line to run"));
         }
+        if request.command.contains('\0') {
+            return Err(Failure::bad_input("command contains a NUL byte, which no shell can run"));
+        }
         let workdir = request.workdir.clone().unwrap_or_else(|| vehicle.volume_mount_path.clone());
         let facts = self.gather(Needs::default()).await?;
         let pod = Self::pick_running(&vehicle, &facts.pods)?;
@@ -79,11 +81,8 @@ impl Tether {
             timeout: Duration::from_secs(u64::from(timeout)),
         };
         let named = request.vehicle.is_some();
-        let approved = review(
-            plan::on_pod(&vehicle, named, Intent::Exec, vec![step], None),
-            &facts,
-            &self.config.limits_for(&vehicle.name),
-        )?;
+        let draft = plan::on_pod(&vehicle, named, Intent::Exec, vec![step], None);
+        let approved = self.review(draft, &facts)?;
         let shell = self.shell(&vehicle, &pod)?;
         let output = match apply::apply(&approved, &self.ports(Some(&*shell))).await {
             Ok(mut outcomes) => match outcomes.pop() {

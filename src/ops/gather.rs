@@ -41,10 +41,15 @@ impl Tether {
             tracing::warn!(%error, "the catalog did not answer");
             Vec::new()
         });
-        Ok(Facts {
-            pods: pods?,
-            volumes: volumes?,
-            offers,
+        Ok(Facts { volumes: volumes?, offers, ..self.facts(pods?) })
+    }
+
+    /// Facts of nothing but these pods.
+    pub(super) fn facts(&self, pods: Vec<Pod>) -> Facts {
+        Facts {
+            pods,
+            volumes: Vec::new(),
+            offers: Vec::new(),
             declared: self
                 .config
                 .vehicles
@@ -53,6 +58,6 @@ impl Tether {
                 .collect(),
             tolerated: self.config.tolerated_pods.clone(),
             live_jobs: LiveJobs::Unknown("the pod was not asked".to_owned()),
-        })
+        }
     }
 }

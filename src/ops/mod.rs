@@ -16,8 +16,12 @@ mod status;
 mod stop;
 mod sync;
 mod terminate;
+mod turn;
 mod usable;
 mod view;
+
+#[cfg(test)]
+mod tests;
 
 pub use ensure::{EnsureAnswer, EnsureRequest, EnsureStatus};
 pub use exec::{ExecAnswer, ExecRequest};
@@ -36,8 +40,10 @@ use crate::apply::{Ports, Settings};
 use crate::clock::SharedClock;
 use crate::cloud::Cloud;
 use crate::config::Config;
-use crate::domain::{Pod, Vehicle};
-use crate::error::{Failure, FailureKind};
+use crate::domain::{Pod, PodStatus, Vehicle};
+use crate::error::{Failure, FailureKind, StillBilling};
+use crate::guard::{Approved, review};
+use crate::plan::{Draft, Facts};
 use crate::pod::Shell;
 use shells::Shells;
 use std::ffi::OsString;
@@ -85,6 +91,11 @@ impl Tether {
         self
     }
 
+    /// How long effects are waited for.
+    pub(crate) const fn settings(&self) -> Settings {
+        self.settings
+    }
+
     /// The config.
     #[must_use]
     pub const fn config(&self) -> &Config {
@@ -128,7 +139,6 @@ impl Tether {
     }
 
     fn pick_running(vehicle: &Vehicle, pods: &[Pod]) -> Result<Pod, Failure> {
-        use crate::domain::PodStatus;
         let mut ours = pods.iter().filter(|pod| pod.name == vehicle.pod_name && !pod.is_deleted());
         let no_pod = |message: String| {
             Failure::new(
@@ -148,14 +158,30 @@ impl Tether {
                 name: vehicle.pod_name.clone(),
                 ids: vec![pod.id.clone(), second.id.clone()],
             };
-            return Err(vec![refusal].into());
+            return Err(Failure::from(vec![refusal]).billing(bills(&vehicle.pod_name, pods)));
         }
         match pod.status {
             PodStatus::Running => Ok(pod.clone()),
             _ => Err(no_pod(format!(
                 "pod {} of vehicle {} is {}, not RUNNING",
                 pod.id, vehicle.name, pod.status
-            ))),
+            ))
+            .billing(bills(&vehicle.pod_name, pods))),
         }
     }
+
+    /// Has the guard review a draft. A refusal changed nothing, but what ran before runs on, and
+    /// that is said with it.
+    fn review(&self, draft: Draft, facts: &Facts) -> Result<Approved, Failure> {
+        let limits = self.config.limits_for(&draft.vehicle.name);
+        let name = draft.vehicle.pod_name.clone();
+        review(draft, facts, &limits)
+            .map_err(|refusals| Failure::from(refusals).billing(bills(&name, &facts.pods)))
+    }
+}
+
+/// Whether a pod of that name is on the bill.
+fn bills(name: &str, pods: &[Pod]) -> StillBilling {
+    let mut ours = pods.iter().filter(|pod| pod.name == name);
+    if ours.any(|pod| pod.status.bills_compute()) { StillBilling::Yes } else { StillBilling::No }
 }

@@ -5,7 +5,6 @@ use super::{CloudName, StepView, Tether};
 use crate::apply::{self, StepOutcome};
 use crate::domain::{Ceiling, JobId, JobName, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
-use crate::guard::review;
 use crate::plan::{self, Intent, LaunchSpec};
 use rand::RngExt as _;
 use schemars::JsonSchema;
@@ -137,7 +136,7 @@ impl Tether {
         let intent = Intent::Launch { force: request.force };
         let draft =
             plan::on_pod(&vehicle, request.vehicle.is_some(), intent, steps, Some(pod.price));
-        let approved = review(draft, &facts, &self.config.limits_for(&vehicle.name))?;
+        let approved = self.review(draft, &facts)?;
         Ok(PlannedJob { vehicle, pod, id, ceiling, approved })
     }
 

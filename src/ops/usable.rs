@@ -2,10 +2,13 @@
 //! that its volume is mounted, and that its driver is new enough.
 
 use super::{Tether, boot};
-use crate::domain::{Pod, PodStatus, Vehicle};
+use crate::domain::{Pod, PodId, PodStatus, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::pod::{MountKind, PodProbe};
 use std::time::Duration;
+
+/// Shortest time for a probe, when the wait is all but over.
+const LAST_PROBE: Duration = Duration::from_secs(4);
 
 /// How far a wait came.
 pub(super) enum Reached {
@@ -38,7 +41,11 @@ impl Tether {
                 Err(error) => why = error.to_string(),
             }
             if pod.status == PodStatus::Running {
-                match self.probe(vehicle, &pod).await {
+                // Bounded by what is left, so that the answer comes in the time that was given.
+                let left = wait.saturating_sub(self.clock.monotonic().saturating_sub(start));
+                let probe =
+                    tokio::time::timeout(left.max(LAST_PROBE), self.probe(vehicle, &pod)).await;
+                match probe.unwrap_or_else(|_| Err(slow_shell(&pod))) {
                     Ok(probe) if probe.pod_id.as_ref() != Some(&pod.id) => {
                         why = format!(
                             "another machine answers at its address ({})",
@@ -96,7 +103,7 @@ impl Tether {
             age.as_secs(),
             vehicle.boot_max.as_secs()
         );
-        match self.stop_pod(&vehicle.name.0).await {
+        match self.stop_known_pod(&vehicle.name.0, Some(&pod.id)).await {
             Ok(stop) if stop.is_off() => Failure::new(
                 FailureKind::Timeout,
                 format!("{message}. It was stopped and EXITED was read back"),
@@ -114,6 +121,17 @@ impl Tether {
                 "stop it in the RunPod console",
             )
             .billing(StillBilling::Unknown),
+        }
+    }
+
+    /// A05: a new pod may be hidden for a while.
+    pub(super) async fn wait_until_listed(&self, id: &PodId) {
+        let start = self.clock.monotonic();
+        while self.clock.monotonic().saturating_sub(start) < self.settings.settle {
+            if self.cloud.pods().await.is_ok_and(|pods| pods.iter().any(|pod| &pod.id == id)) {
+                return;
+            }
+            tokio::time::sleep(self.settings.off.read_every).await;
         }
     }
 
@@ -142,6 +160,13 @@ impl Tether {
         )
         .billing(StillBilling::Yes))
     }
+}
+
+fn slow_shell(pod: &Pod) -> Failure {
+    let message = format!("the shell of pod {} did not answer in time", pod.id);
+    Failure::new(FailureKind::SshUnreachable, message, "call ensure_pod again")
+        .billing(StillBilling::Yes)
+        .retryable()
 }
 
 /// Compares driver versions number by number; what cannot be read is not older.

@@ -4,11 +4,6 @@ use super::options::{Note, Options};
 use super::summary::Summary;
 use crate::domain::{JobId, Vehicle};
 use crate::ops::Tether;
-use std::time::Duration;
-
-/// Longest for one folder. D01: the stop waits for results, but not for ever; what has not come by
-/// then stays on the volume, and the summary says so.
-const LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// Brings home the job's folder and what else was asked for, and what was spent. Never fails: what
 /// did not come is in the summary, and the stop follows all the same.
@@ -22,19 +17,14 @@ pub(super) async fn capture(
 ) {
     let name = Some(vehicle.name.0.as_str());
     match tether
-        .sync_logs(&format!("jobs/{id}"), name, Some(LIMIT), |progress| {
-            tell(Note::Pulling(progress))
-        })
+        .sync_logs(&format!("jobs/{id}"), name, None, |progress| tell(Note::Pulling(progress)))
         .await
     {
         Ok(answer) => summary.pulled.job_dir = Some(answer),
         Err(failure) => summary.trouble("capture", &failure),
     }
     if let Some(subdir) = &options.sync_subdir {
-        match tether
-            .sync_logs(subdir, name, Some(LIMIT), |progress| tell(Note::Pulling(progress)))
-            .await
-        {
+        match tether.sync_logs(subdir, name, None, |progress| tell(Note::Pulling(progress))).await {
             Ok(answer) => summary.pulled.analysis = Some(answer),
             Err(failure) => summary.trouble("capture", &failure),
         }

@@ -48,19 +48,24 @@ impl<'a> Follower<'a> {
         let start = self.tether.clock().monotonic();
         let held = async {
             let Ok(shell) = self.tether.shell(self.vehicle, self.pod) else { return };
-            let dir = self.tether.job_dir(self.vehicle, self.id);
-            let seconds = interval.as_secs().clamp(1, HOLD_SEC).to_string();
-            let command = RemoteCommand::script(scripts::AWAIT_EXIT, [dir, seconds]);
-            let limits = ExecLimits {
-                timeout: interval + Duration::from_secs(10),
-                stdout_bytes: 1_024,
-                stderr_bytes: 1_024,
-            };
-            let ended = matches!(shell.run(&command, limits).await, Ok(output) if output.stdout.text().trim() == "ended");
-            if !ended {
-                // Not ended, or lost: sleep out the rest of the interval, so that polling stays polite.
-                let spent = self.tether.clock().monotonic().saturating_sub(start);
-                tokio::time::sleep(interval.saturating_sub(spent)).await;
+            let left =
+                || interval.saturating_sub(self.tether.clock().monotonic().saturating_sub(start));
+            while !left().is_zero() {
+                let dir = self.tether.job_dir(self.vehicle, self.id);
+                let seconds = left().as_secs().clamp(1, HOLD_SEC);
+                let command =
+                    RemoteCommand::script(scripts::AWAIT_EXIT, [dir, seconds.to_string()]);
+                let limits = ExecLimits {
+                    timeout: Duration::from_secs(seconds + 10),
+                    stdout_bytes: 1_024,
+                    stderr_bytes: 1_024,
+                };
+                match shell.run(&command, limits).await {
+                    Ok(output) if output.stdout.text().trim() == "ended" => return,
+                    Ok(output) if output.stdout.text().trim() == "waiting" => {}
+                    // Lost: sleep out the rest of the interval, so that polling stays polite.
+                    _ => tokio::time::sleep(left()).await,
+                }
             }
         };
         let _ = tokio::time::timeout(interval + Duration::from_secs(1), held).await;
