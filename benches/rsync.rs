@@ -1,5 +1,5 @@
 //! How long files take: `rsync -e 'podtether transport'` against `rsync -e ssh`, and podtether's
-//! whole pull with its lists and hashes. `cargo bench --bench rsync -- [MiB [files [runs]]]`; put
+//! whole pull with its lists and hashes. `cargo bench --bench rsync -- [MiB [files [runs]]] [PROGRAM]`; put
 //! TMPDIR on a RAM disk to measure the transport and not the disk.
 #![allow(
     clippy::unwrap_used,
@@ -44,7 +44,7 @@ fn main() {
         fs::create_dir_all(&folder).unwrap();
         write_noise(&folder.join(index.to_string()), 4096);
     }
-    println!("{:<44} {:>8} {:>8}", format!("median of {runs} runs, loopback"), "s", "ratio");
+    println!("{:<60} {:>8} {:>8}", format!("median of {runs} runs, loopback"), "s", "ratio");
     bench.compare(&format!("one file of {mib} MiB"), &big, runs);
     bench.compare(&format!("{files} files of 4 KiB"), &small, runs);
 }
@@ -54,7 +54,7 @@ struct Bench<'a> {
     rsync: RsyncProgram,
     runtime: tokio::runtime::Runtime,
     settings: PathBuf,
-    program: &'static str,
+    program: String,
 }
 
 impl<'a> Bench<'a> {
@@ -68,10 +68,13 @@ impl<'a> Bench<'a> {
             words: Words::Plain,
             stall: sshd::CEILING,
         };
+        // Another build of the program may be named, such as an earlier release.
+        let named = std::env::args().find(|word| word.ends_with("podtether") && word.contains('/'));
+        let program = named.unwrap_or_else(|| env!("CARGO_BIN_EXE_podtether").to_owned());
         let path = sshd.path("transport.json");
         fs::write(&path, serde_json::to_vec(&settings).unwrap()).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        Self { sshd, rsync, runtime, settings: path, program: env!("CARGO_BIN_EXE_podtether") }
+        Self { sshd, rsync, runtime, settings: path, program }
     }
 
     fn rsync(&self, shell: &str, from: &Path, to: &Path) {
@@ -90,7 +93,7 @@ impl<'a> Bench<'a> {
         let request = PullRequest::new(
             self.sshd.target(),
             tuning.clone(),
-            self.program.into(),
+            self.program.clone().into(),
             Some(self.rsync.clone()),
             from.display().to_string(),
             to.to_owned(),
@@ -135,7 +138,7 @@ impl<'a> Bench<'a> {
         let base = median(&mut times[0]).as_secs_f64();
         for ((name, _), times) in ways.iter().zip(&mut times) {
             let time = median(times).as_secs_f64();
-            println!("{:<44} {time:>8.2} {:>8.2}", format!("{what}: {name}"), time / base);
+            println!("{:<60} {time:>8.2} {:>8.2}", format!("{what}: {name}"), time / base);
         }
     }
 }
