@@ -3,14 +3,13 @@
 use super::gather::Needs;
 use super::view::created_pod;
 use super::{CloudName, PodView, StepView, Tether};
-use crate::apply::{self, StepError};
+use crate::apply::{self, StepError, StepOutcome};
 use crate::cloud::CloudErrorKind;
-use crate::domain::{Pod, PodStatus, Vehicle};
+use crate::domain::{Pod, PodStatus, Vehicle, Volume};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::review;
 use crate::plan::{self, EnsureInputs};
 use crate::pod::PodProbe;
-use chrono::{DateTime, Utc};
 use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -120,6 +119,9 @@ impl Tether {
             .billing(StillBilling::Unknown));
         }
         let started = self.clock.monotonic();
+        if let Some(pod) = existing.as_ref().filter(|pod| !pod.status.bills_compute()) {
+            self.boots.forget(&pod.id);
+        }
         let (pod, adopted) = match apply::apply(&approved, &self.ports(None)).await {
             Ok(outcomes) => match (created_pod(&outcomes), existing) {
                 (Some((pod, adopted)), _) => (pod.clone(), adopted),
@@ -128,12 +130,13 @@ impl Tether {
             },
             Err(error) => match no_capacity(&error.error) {
                 Some(text) => {
+                    let left = left_behind(&error.done);
                     return Ok(EnsureAnswer {
                         recovery: recovery(&vehicle, existing.as_ref()),
                         fuses: Vec::new(),
                         ..answer(
                             Some(EnsureStatus::StartFailedNoGpu),
-                            format!("No machine is free: {text}. Nothing was started."),
+                            format!("No machine is free: {text}. No pod was started.{left}"),
                         )
                     });
                 }
@@ -221,7 +224,7 @@ impl Tether {
                 }
             }
             if let Some(age) =
-                boot_age(&pod, self.clock.now()).filter(|age| *age > vehicle.boot_max)
+                self.boots.age(&pod, &*self.clock).filter(|age| *age > vehicle.boot_max)
             {
                 return Err(self.give_up_on_boot(vehicle, &pod, age, &why).await);
             }
@@ -278,10 +281,6 @@ enum Reached {
     NotYet(Pod, String),
 }
 
-fn boot_age(pod: &Pod, now: DateTime<Utc>) -> Option<Duration> {
-    (now - pod.started_at.or(pod.created_at)?).to_std().ok()
-}
-
 /// Compares driver versions number by number; what cannot be read is not older.
 fn is_older(found: &str, wanted: &str) -> bool {
     let numbers = |text: &str| {
@@ -300,6 +299,20 @@ fn no_capacity(error: &StepError) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// What the steps before a failed create leave on the bill: a volume costs money without a pod, too.
+fn left_behind(done: &[StepOutcome]) -> String {
+    let volumes = done.iter().filter_map(|outcome| match outcome {
+        StepOutcome::VolumeCreated(volume) => Some(format!(
+            " The network volume {:?} was created in {} and bills {} a month.",
+            volume.name,
+            volume.data_center,
+            Volume::usd_per_month(volume.size_gb)
+        )),
+        _ => None,
+    });
+    volumes.collect()
 }
 
 fn recovery(vehicle: &Vehicle, existing: Option<&Pod>) -> Vec<String> {

@@ -1,6 +1,8 @@
 //! What podtether can do, one file per verb: gather facts, let `plan` draft and `guard` review,
 //! carry out through `apply`, and say what is known. Both faces call these and add no behaviour.
 
+mod boot_watch;
+mod command_line;
 mod ensure;
 mod exec;
 mod gather;
@@ -61,6 +63,7 @@ pub struct Tether {
     surroundings: Surroundings,
     settings: Settings,
     shells: Shells,
+    boots: boot_watch::BootWatch,
 }
 
 impl Tether {
@@ -73,7 +76,8 @@ impl Tether {
         surroundings: Surroundings,
     ) -> Self {
         let shells = Shells::new(surroundings.ssh_auth_sock.clone());
-        Self { config, cloud, clock, surroundings, settings: Settings::default(), shells }
+        let (settings, boots) = (Settings::default(), boot_watch::BootWatch::default());
+        Self { config, cloud, clock, surroundings, settings, shells, boots }
     }
 
     /// The same with other waits for effects, such as a longer one for a command line.

@@ -9,7 +9,11 @@ use crate::watch::metrics::{Block, MetricsParser};
 use std::time::Duration;
 
 /// How long one held command waits; well below what an idle connection survives, and renewed.
-const HOLD_SEC: u64 = 60;
+const HOLD: Duration = Duration::from_secs(60);
+/// What a held command may take beyond its wait.
+const HOLD_SLACK: Duration = Duration::from_secs(10);
+/// After a held command was lost, before the job is looked at.
+const AFTER_LOSS: Duration = Duration::from_secs(2);
 /// How much of the log one look takes.
 const LOOK_BYTES: u32 = 256 * 1024;
 
@@ -43,27 +47,38 @@ impl<'a> Follower<'a> {
         Ok((status.state, status.exit_code))
     }
 
-    /// Returns when the job has ended, when `interval` has passed, or when the held command is lost.
+    /// Returns when the job has ended, when `interval` has passed, or a moment after the held command
+    /// was lost: then a look says whether the pod still answers, long before an interval is over.
     pub(super) async fn hold(&self, interval: Duration) {
         let start = self.tether.clock().monotonic();
-        let held = async {
-            let Ok(shell) = self.tether.shell(self.vehicle, self.pod) else { return };
-            let dir = self.tether.job_dir(self.vehicle, self.id);
-            let seconds = interval.as_secs().clamp(1, HOLD_SEC).to_string();
-            let command = RemoteCommand::script(scripts::AWAIT_EXIT, [dir, seconds]);
+        let dir = self.tether.job_dir(self.vehicle, self.id);
+        loop {
+            let spent = self.tether.clock().monotonic().saturating_sub(start);
+            let left = interval.saturating_sub(spent);
+            if left.is_zero() {
+                return;
+            }
+            // Whole seconds, rounded up: the script counts in seconds.
+            let seconds = left.min(HOLD).as_secs_f64().ceil().max(1.0);
+            let command =
+                RemoteCommand::script(scripts::AWAIT_EXIT, [dir.clone(), format!("{seconds:.0}")]);
             let limits = ExecLimits {
-                timeout: interval + Duration::from_secs(10),
+                timeout: left.min(HOLD) + HOLD_SLACK,
                 stdout_bytes: 1_024,
                 stderr_bytes: 1_024,
             };
-            let ended = matches!(shell.run(&command, limits).await, Ok(output) if output.stdout.text().trim() == "ended");
-            if !ended {
-                // Not ended, or lost: sleep out the rest of the interval, so that polling stays polite.
-                let spent = self.tether.clock().monotonic().saturating_sub(start);
-                tokio::time::sleep(interval.saturating_sub(spent)).await;
+            let held = async {
+                let shell = self.tether.shell(self.vehicle, self.pod).ok()?;
+                let output = shell.run(&command, limits).await.ok()?;
+                Some(output.stdout.text().trim().to_owned())
+            };
+            match tokio::time::timeout(left + Duration::from_secs(1), held).await {
+                Ok(Some(word)) if word == "waiting" => {}
+                Ok(Some(word)) if word == "ended" => return,
+                Ok(_) => return tokio::time::sleep(AFTER_LOSS.min(left)).await,
+                Err(_) => return,
             }
-        };
-        let _ = tokio::time::timeout(interval + Duration::from_secs(1), held).await;
+        }
     }
 
     /// The last complete block of the log.

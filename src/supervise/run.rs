@@ -117,6 +117,7 @@ pub async fn run(
         pod: &job.pod,
         id: &job.id,
         ceiling: job.ceiling,
+        deadline,
         launched_at: tether.clock().now(),
         follower: Follower::new(tether, &job.vehicle, &job.pod, &job.id),
         summary,
@@ -193,6 +194,7 @@ struct Run<'a> {
     pod: &'a Pod,
     id: &'a JobId,
     ceiling: Ceiling,
+    deadline: DateTime<Utc>,
     launched_at: DateTime<Utc>,
     follower: Follower<'a>,
     summary: Summary,
@@ -256,8 +258,10 @@ impl Run<'_> {
         signals: &mut Signals,
         tell: &mut (dyn FnMut(Note) + Send),
     ) -> Event {
+        // C06: an interval never outlasts the deadline.
+        let left = (self.deadline - self.tether.clock().now()).to_std().unwrap_or_default();
         tokio::select! {
-            () = self.follower.hold(self.options.interval) => {}
+            () = self.follower.hold(self.options.interval.min(left)) => {}
             event = signals.recv() => return event.unwrap_or(Event::Leave),
         }
         match self.follower.look().await {

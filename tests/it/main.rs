@@ -13,6 +13,7 @@
 mod config;
 mod contract_client;
 mod contract_twin;
+mod flows;
 mod jobs;
 mod key_source;
 mod local_cloud;
