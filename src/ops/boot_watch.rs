@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// When each boot that goes on was first seen. A process that has just begun has seen none, which
-/// errs on the side of waiting: a start is not undone because the pod ran yesterday.
+/// When each boot that goes on was begun or first seen here. A process that has just begun has seen
+/// none and counts from its first look: a start is not undone because the pod ran yesterday.
 #[derive(Debug, Default)]
 pub(super) struct BootWatch {
     seen: Mutex<HashMap<PodId, Seen>>,
@@ -27,28 +27,31 @@ impl BootWatch {
     /// How long the pod's present boot has taken; `None` when it is not booting or running.
     pub(super) fn age(&self, pod: &Pod, clock: &dyn Clock) -> Option<Duration> {
         let since = |at: DateTime<Utc>| Some((clock.now() - at).to_std().unwrap_or_default());
-        match (&pod.status, pod.started_at, pod.created_at) {
-            (PodStatus::Running, Some(started), _) => since(started),
-            // It has never run: this is its first boot, and it has billed since it was created.
-            (PodStatus::Provisioning | PodStatus::Starting, None, Some(created)) => since(created),
-            (PodStatus::Running | PodStatus::Provisioning | PodStatus::Starting, ..) => {
-                let now = clock.monotonic();
-                let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-                let boot = seen
-                    .entry(pod.id.clone())
-                    .or_insert_with(|| Seen { last_container: pod.started_at, first_seen: now });
-                if boot.last_container != pod.started_at {
-                    *boot = Seen { last_container: pod.started_at, first_seen: now };
-                }
-                Some(now.saturating_sub(boot.first_seen))
-            }
-            _ => None,
+        if let (PodStatus::Running, Some(started)) = (&pod.status, pod.started_at) {
+            return since(started);
         }
+        let boots = [PodStatus::Running, PodStatus::Provisioning, PodStatus::Starting];
+        if !boots.contains(&pod.status) {
+            return None;
+        }
+        let now = clock.monotonic();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = seen.get(&pod.id).filter(|boot| boot.last_container == pod.started_at);
+        if let Some(boot) = known {
+            return Some(now.saturating_sub(boot.first_seen));
+        }
+        // It has never run and was not started here: it boots and bills since it was created.
+        if let (None, Some(created)) = (pod.started_at, pod.created_at) {
+            return since(created);
+        }
+        seen.insert(pod.id.clone(), Seen { last_container: pod.started_at, first_seen: now });
+        Some(Duration::ZERO)
     }
 
-    /// Forgets the pod's boot: it was stopped, or is about to be started anew.
-    pub(super) fn forget(&self, pod: &PodId) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(pod);
+    /// The stopped pod is about to be started: its boot begins now.
+    pub(super) fn begin(&self, pod: &Pod, clock: &dyn Clock) {
+        let boot = Seen { last_container: pod.started_at, first_seen: clock.monotonic() };
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(pod.id.clone(), boot);
     }
 }
 
@@ -102,12 +105,14 @@ mod tests {
         // The next start of the same pod is another boot.
         clock.set(60);
         assert_eq!(watch.age(&pod("PROVISIONING", now), &clock), Some(Duration::ZERO));
-        watch.forget(&sample::pod().id);
         clock.set(90);
-        assert_eq!(watch.age(&pod("PROVISIONING", now), &clock), Some(Duration::ZERO));
-        // A first boot is as old as the pod, and nothing boots that is off.
+        // A first boot is as old as the pod, unless it was given up on and is tried again.
         let first = watch.age(&pod("PROVISIONING", None), &clock);
         assert_eq!(first, Some(day + Duration::from_secs(90)));
+        watch.begin(&pod("EXITED", None), &clock);
+        clock.set(95);
+        let again = watch.age(&pod("PROVISIONING", None), &clock);
+        assert_eq!(again, Some(Duration::from_secs(5)));
         assert_eq!(watch.age(&pod("EXITED", yesterday), &clock), None);
     }
 }

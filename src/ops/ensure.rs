@@ -119,8 +119,8 @@ impl Tether {
             .billing(StillBilling::Unknown));
         }
         let started = self.clock.monotonic();
-        if let Some(pod) = existing.as_ref().filter(|pod| !pod.status.bills_compute()) {
-            self.boots.forget(&pod.id);
+        if let Some(pod) = existing.as_ref().filter(|pod| pod.status == PodStatus::Exited) {
+            self.boots.begin(pod, &*self.clock);
         }
         let (pod, adopted) = match apply::apply(&approved, &self.ports(None)).await {
             Ok(outcomes) => match (created_pod(&outcomes), existing) {
