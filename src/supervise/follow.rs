@@ -21,7 +21,7 @@ const LOOK_BYTES: u32 = 256 * 1024;
 pub(super) struct Follower<'a> {
     tether: &'a Tether,
     vehicle: &'a Vehicle,
-    pod: &'a Pod,
+    pod: Pod,
     id: &'a JobId,
     offset: u64,
     parser: MetricsParser,
@@ -34,14 +34,19 @@ impl<'a> Follower<'a> {
         pod: &'a Pod,
         id: &'a JobId,
     ) -> Self {
-        Self { tether, vehicle, pod, id, offset: 0, parser: MetricsParser::new() }
+        Self { tether, vehicle, pod: pod.clone(), id, offset: 0, parser: MetricsParser::new() }
+    }
+
+    /// Takes the pod as the provider tells it now: every boot has another address (F01).
+    pub(super) fn move_to(&mut self, pod: Pod) {
+        self.pod = pod;
     }
 
     /// One look: the job's state, and what its log has said since the last look.
     pub(super) async fn look(&mut self) -> Result<(JobState, Option<i32>), Failure> {
         let offset = Some(self.offset);
         let status =
-            self.tether.look_at_job(self.vehicle, self.pod, self.id, LOOK_BYTES, offset).await?;
+            self.tether.look_at_job(self.vehicle, &self.pod, self.id, LOOK_BYTES, offset).await?;
         self.parser.push(&status.log.bytes);
         self.offset = status.log.next_offset();
         Ok((status.state, status.exit_code))
@@ -68,7 +73,7 @@ impl<'a> Follower<'a> {
                 stderr_bytes: 1_024,
             };
             let held = async {
-                let shell = self.tether.shell(self.vehicle, self.pod).ok()?;
+                let shell = self.tether.shell(self.vehicle, &self.pod).ok()?;
                 let output = shell.run(&command, limits).await.ok()?;
                 Some(output.stdout.text().trim().to_owned())
             };

@@ -297,7 +297,9 @@ impl Run<'_> {
         let event = match answer {
             Ok(Some(pod)) => {
                 tell(Note::Said(format!("the provider says {}", pod.status)));
-                Event::Pod(pod.status)
+                let status = pod.status.clone();
+                self.follower.move_to(pod);
+                Event::Pod(status)
             }
             // A 404 is no proof that it is gone (A05); the deadline bounds the wait.
             Ok(None) => Event::Tick,
