@@ -51,13 +51,13 @@ pub struct SuperviseArgs {
     /// Where the summary goes; supervise-<job_id>.json in the vehicle's log folder when left out.
     #[arg(long, value_name = "FILE")]
     summary_path: Option<PathBuf>,
+    /// How long one stop at the end is waited for, in seconds; it is asked several times over.
+    #[arg(long, value_name = "SEC", hide = true, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    stop_budget_sec: u64,
     /// Print the summary as JSON on stdout.
     #[arg(long)]
     json: bool,
 }
-
-/// How long one stop at the end of a run is waited for; it is asked several times over.
-pub const STOP_BUDGET: Duration = Duration::from_secs(120);
 
 /// Runs it: 0 succeeded and stop confirmed, 1 anything else, 2 refusal or usage, 6 the pod may still
 /// be running.
@@ -81,7 +81,10 @@ async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
     let mut signals = signals::for_supervise();
     let (tether, _) = ops::open(&start, open::clock()).await?;
     let tether = tether.with_settings(Settings {
-        off: OffSettings { budget: STOP_BUDGET, ..OffSettings::default() },
+        off: OffSettings {
+            budget: Duration::from_secs(args.stop_budget_sec),
+            ..OffSettings::default()
+        },
         ..Settings::default()
     });
     let options = Options {

@@ -1,7 +1,7 @@
 //! exec_on_pod: one command, waited for.
 
 use super::gather::Needs;
-use super::{CloudName, Tether};
+use super::{CloudName, Tether, command_line};
 use crate::apply::{self, StepError, StepOutcome};
 use crate::domain::{RemoteCommand, scripts};
 use crate::error::Failure;
@@ -63,13 +63,8 @@ impl Tether {
         let timeout = u32::try_from(request.timeout_sec).ok().filter(|sec| (1..=max).contains(sec)).ok_or_else(|| {
             Failure::bad_input(format!("timeout_sec={} is not a whole number from 1 to {max}; use run_job for longer work", request.timeout_sec))
         })?;
-        if request.command.trim().is_empty() {
-            return Err(Failure::bad_input("command is empty; give the command line to run"));
-        }
-        if request.command.contains('\0') {
-            return Err(Failure::bad_input("command contains a NUL byte, which no shell can run"));
-        }
-        let workdir = request.workdir.clone().unwrap_or_else(|| vehicle.volume_mount_path.clone());
+        command_line::check_command(&request.command, "the command line to run")?;
+        let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
         let facts = self.gather(Needs::default()).await?;
         let pod = Self::pick_running(&vehicle, &facts.pods)?;
         let command =

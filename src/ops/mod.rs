@@ -2,6 +2,7 @@
 //! carry out through `apply`, and say what is known. Both faces call these and add no behaviour.
 
 mod boot;
+mod command_line;
 mod ensure;
 mod exec;
 mod gather;

@@ -1,7 +1,7 @@
 //! run_job: a detached command under a finite ceiling.
 
 use super::gather::Needs;
-use super::{CloudName, StepView, Tether};
+use super::{CloudName, StepView, Tether, command_line};
 use crate::apply::{self, StepOutcome};
 use crate::domain::{Ceiling, JobId, JobName, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
@@ -93,19 +93,8 @@ impl Tether {
         let ceiling =
             Ceiling::new("max_runtime_sec", request.max_runtime_sec, vehicle.timeouts.job)
                 .map_err(Failure::bad_input)?;
-        if request.command.trim().is_empty() {
-            return Err(Failure::bad_input("command is empty; give the command that the job runs"));
-        }
-        if request.command.contains('\0') {
-            return Err(Failure::bad_input("command contains a NUL byte, which no shell can run"));
-        }
-        let workdir = request.workdir.clone().unwrap_or_else(|| vehicle.volume_mount_path.clone());
-        if !workdir.starts_with('/') || workdir.chars().any(char::is_control) {
-            return Err(Failure::bad_input(format!(
-                "workdir={workdir:?} is not an absolute path on the pod, such as {:?}",
-                vehicle.volume_mount_path
-            )));
-        }
+        command_line::check_command(&request.command, "the command that the job runs")?;
+        let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
         let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
         let mut pod = Self::pick_running(&vehicle, &facts.pods)?;
         if pod.price.known().is_none() {

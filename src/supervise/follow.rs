@@ -9,7 +9,11 @@ use crate::watch::metrics::{Block, MetricsParser};
 use std::time::Duration;
 
 /// How long one held command waits; well below what an idle connection survives, and renewed.
-const HOLD_SEC: u64 = 60;
+const HOLD: Duration = Duration::from_secs(60);
+/// What a held command may take beyond its wait.
+const HOLD_SLACK: Duration = Duration::from_secs(10);
+/// After a held command was lost, before the job is looked at.
+const AFTER_LOSS: Duration = Duration::from_secs(2);
 /// How much of the log one look takes.
 const LOOK_BYTES: u32 = 256 * 1024;
 
@@ -17,7 +21,7 @@ const LOOK_BYTES: u32 = 256 * 1024;
 pub(super) struct Follower<'a> {
     tether: &'a Tether,
     vehicle: &'a Vehicle,
-    pod: &'a Pod,
+    pod: Pod,
     id: &'a JobId,
     offset: u64,
     parser: MetricsParser,
@@ -30,45 +34,56 @@ impl<'a> Follower<'a> {
         pod: &'a Pod,
         id: &'a JobId,
     ) -> Self {
-        Self { tether, vehicle, pod, id, offset: 0, parser: MetricsParser::new() }
+        Self { tether, vehicle, pod: pod.clone(), id, offset: 0, parser: MetricsParser::new() }
+    }
+
+    /// Takes the pod as the provider tells it now: every boot has another address (F01).
+    pub(super) fn move_to(&mut self, pod: Pod) {
+        self.pod = pod;
     }
 
     /// One look: the job's state, and what its log has said since the last look.
     pub(super) async fn look(&mut self) -> Result<(JobState, Option<i32>), Failure> {
         let offset = Some(self.offset);
         let status =
-            self.tether.look_at_job(self.vehicle, self.pod, self.id, LOOK_BYTES, offset).await?;
+            self.tether.look_at_job(self.vehicle, &self.pod, self.id, LOOK_BYTES, offset).await?;
         self.parser.push(&status.log.bytes);
         self.offset = status.log.next_offset();
         Ok((status.state, status.exit_code))
     }
 
-    /// Returns when the job has ended, when `interval` has passed, or when the held command is lost.
+    /// Returns when the job has ended, when `interval` has passed, or a moment after the held command
+    /// was lost: then a look says whether the pod still answers, long before an interval is over.
     pub(super) async fn hold(&self, interval: Duration) {
         let start = self.tether.clock().monotonic();
-        let held = async {
-            let Ok(shell) = self.tether.shell(self.vehicle, self.pod) else { return };
-            let left =
-                || interval.saturating_sub(self.tether.clock().monotonic().saturating_sub(start));
-            while !left().is_zero() {
-                let dir = self.tether.job_dir(self.vehicle, self.id);
-                let seconds = left().as_secs().clamp(1, HOLD_SEC);
-                let command =
-                    RemoteCommand::script(scripts::AWAIT_EXIT, [dir, seconds.to_string()]);
-                let limits = ExecLimits {
-                    timeout: Duration::from_secs(seconds + 10),
-                    stdout_bytes: 1_024,
-                    stderr_bytes: 1_024,
-                };
-                match shell.run(&command, limits).await {
-                    Ok(output) if output.stdout.text().trim() == "ended" => return,
-                    Ok(output) if output.stdout.text().trim() == "waiting" => {}
-                    // Lost: sleep out the rest of the interval, so that polling stays polite.
-                    _ => tokio::time::sleep(left()).await,
-                }
+        let dir = self.tether.job_dir(self.vehicle, self.id);
+        loop {
+            let spent = self.tether.clock().monotonic().saturating_sub(start);
+            let left = interval.saturating_sub(spent);
+            if left.is_zero() {
+                return;
             }
-        };
-        let _ = tokio::time::timeout(interval + Duration::from_secs(1), held).await;
+            // Whole seconds, rounded up: the script counts in seconds.
+            let seconds = left.min(HOLD).as_secs_f64().ceil().max(1.0);
+            let command =
+                RemoteCommand::script(scripts::AWAIT_EXIT, [dir.clone(), format!("{seconds:.0}")]);
+            let limits = ExecLimits {
+                timeout: left.min(HOLD) + HOLD_SLACK,
+                stdout_bytes: 1_024,
+                stderr_bytes: 1_024,
+            };
+            let held = async {
+                let shell = self.tether.shell(self.vehicle, &self.pod).ok()?;
+                let output = shell.run(&command, limits).await.ok()?;
+                Some(output.stdout.text().trim().to_owned())
+            };
+            match tokio::time::timeout(left + Duration::from_secs(1), held).await {
+                Ok(Some(word)) if word == "waiting" => {}
+                Ok(Some(word)) if word == "ended" => return,
+                Ok(_) => return tokio::time::sleep(AFTER_LOSS.min(left)).await,
+                Err(_) => return,
+            }
+        }
     }
 
     /// The last complete block of the log.

@@ -84,6 +84,7 @@ pub async fn run(
         pod: &job.pod,
         id: &job.id,
         ceiling: job.ceiling,
+        deadline,
         launched_at: tether.clock().now(),
         stops: 0,
         follower: Follower::new(tether, &job.vehicle, &job.pod, &job.id),
@@ -171,6 +172,7 @@ struct Run<'a> {
     pod: &'a Pod,
     id: &'a JobId,
     ceiling: Ceiling,
+    deadline: DateTime<Utc>,
     launched_at: DateTime<Utc>,
     follower: Follower<'a>,
     /// How often a stop was asked.
@@ -253,8 +255,10 @@ impl Run<'_> {
         signals: &mut Signals,
         tell: &mut (dyn FnMut(Note) + Send),
     ) -> Event {
+        // C06: an interval never outlasts the deadline.
+        let left = (self.deadline - self.tether.clock().now()).to_std().unwrap_or_default();
         tokio::select! {
-            () = self.follower.hold(self.options.interval) => {}
+            () = self.follower.hold(self.options.interval.min(left)) => {}
             event = signals.recv() => return event.unwrap_or(Event::Leave),
         }
         match self.follower.look().await {
@@ -290,7 +294,9 @@ impl Run<'_> {
         let event = match answer {
             Ok(Some(pod)) => {
                 tell(Note::Said(format!("the provider says {}", pod.status)));
-                Event::Pod(pod.status)
+                let status = pod.status.clone();
+                self.follower.move_to(pod);
+                Event::Pod(status)
             }
             // A 404 is no proof that it is gone (A05); the deadline bounds the wait.
             Ok(None) => Event::Tick,

@@ -13,6 +13,7 @@
 mod config;
 mod contract_client;
 mod contract_twin;
+mod flows;
 mod hostile_server;
 mod jobs;
 mod key_source;

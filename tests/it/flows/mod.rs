@@ -1,0 +1,15 @@
+//! The whole loop, from a config file to a stop that was read back, against the local cloud. What
+//! the provider and the pod received is read where they record it, at the port.
+
+mod bad_input;
+mod dry_run;
+mod end_of_job;
+mod faults;
+mod fixture;
+mod guards;
+mod lost_contact;
+mod refusals;
+mod signals;
+mod supervised;
+mod twin;
+mod whole_loop;

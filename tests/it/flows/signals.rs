@@ -1,0 +1,61 @@
+//! What a supervised run does when somebody ends it.
+
+use super::fixture::Fixture;
+use super::supervised::Run;
+use podtether::domain::JobState;
+use rustix::process::Signal;
+use serde_json::json;
+
+/// Runs until the test makes the file `go`.
+pub const WAITS: &str = "echo begun; until test -e go; do sleep 0.05; done; echo done";
+
+/// C01: the harness of an agent ends what it started with SIGTERM. The job goes on, the pod runs and
+/// bills, and the summary says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_leaves_at_once_and_says_that_the_pod_may_bill() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let mut run = Run::of(&fixture, WAITS, &[]);
+    run.says("launched:").await;
+    let changes = fixture.changes().len();
+    run.signal(Signal::TERM);
+    let outcome = run.end().await;
+    assert_eq!(outcome.code, 6, "{outcome:#?}");
+    let summary = outcome.file();
+    let told = ["process_exit_code", "pod_may_still_be_running", "refused", "stop"];
+    let told = told.map(|key| summary[key].clone());
+    assert_eq!(json!(told), json!([6, true, false, null]));
+    assert!(summary["ended_at"].is_string());
+    assert_eq!((fixture.changes().len(), fixture.status().await.as_str()), (changes, "RUNNING"));
+    let status = tether.job_status(summary["job_id"].as_str().unwrap(), 5, None).await.unwrap();
+    assert_eq!(status.state, JobState::Running, "{status:?}");
+}
+
+/// One Ctrl-C is an orderly end: what there is comes home and the pod is off.
+#[tokio::test(flavor = "multi_thread")]
+async fn sigint_once_captures_and_stops() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let mut run = Run::of(&fixture, WAITS, &[]);
+    run.says("launched:").await;
+    let id = std::fs::read_dir(fixture.volume().join("jobs")).unwrap().next().unwrap().unwrap();
+    let log = id.path().join("out.log");
+    fixture
+        .until("the job's first line", async || {
+            std::fs::read(&log).is_ok_and(|text| text == b"begun\n")
+        })
+        .await;
+    run.signal(Signal::INT);
+    let outcome = run.end().await;
+    assert_eq!(outcome.code, 1, "{outcome:#?}");
+    let summary = outcome.file();
+    assert_eq!(summary["stop"]["status"], "stopped", "{summary:#}");
+    let told = ["process_exit_code", "pod_may_still_be_running", "capture_complete"];
+    let told = told.map(|key| summary[key].clone());
+    assert_eq!(json!(told), json!([1, false, true]));
+    let here = fixture.path("logs/jobs").join(id.file_name()).join("out.log");
+    assert_eq!(std::fs::read_to_string(here).unwrap(), "begun\n");
+    assert_eq!(fixture.status().await, "EXITED");
+}
