@@ -131,6 +131,9 @@ no_python_client() {
 # when asked.
 rust_tests() {
   local log=target/tests.log
+  # Tests mostly wait, for processes and ceilings: with a thread per core of a small machine the run
+  # would take twice as long.
+  [ "$(getconf _NPROCESSORS_ONLN)" -ge 6 ] || export RUST_TEST_THREADS="${RUST_TEST_THREADS:-6}"
   [ ! -x .tools/venv/bin/python ] || export PODTETHER_TEST_PYTHON=$PWD/.tools/venv/bin/python
   cargo test --locked -- --show-output </dev/null | tee "$log"
   { grep -h '^SKIPPED' "$log" || true; } | sort -u >>"$skips"
