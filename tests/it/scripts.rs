@@ -1,10 +1,12 @@
 //! run.sh and supervise.sh, in a copy of the repository whose cargo and binary are fakes.
 
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use super::sshd::wait_until;
 
@@ -24,6 +26,7 @@ mkdir -p target/release
 cat >target/release/podtether <<'END'
 #!/bin/sh
 if [ "$1" = wait ] || [ "$2" = wait ]; then
+  trap : HUP INT
   trap 'echo stopped; exit 6' TERM
   echo "ready $$"
   while :; do sleep 0.05; done
@@ -336,54 +339,47 @@ fn a_failed_build_ends_everything_but_a_stop() {
     assert_eq!(clone.builds(), builds + 1);
 }
 
-/// supervise.sh with a binary that waits for its end, and its first line.
-fn supervised(clone: &Clone) -> (Child, String) {
+/// supervise.sh with a binary that waits for its end. What the holder of sleep was told is returned.
+fn held_awake_until_the_binarys_end(holder: &str, text: &str) -> (u32, String) {
+    let clone = Clone::whole();
+    place(&clone.path.join(holder), text);
     clone.run(&["audit"]);
-    let mut child =
-        clone.command(&clone.root.join("supervise.sh"), &["wait", "a word"]).spawn().unwrap();
+    let mut child = clone
+        .command(&clone.root.join("supervise.sh"), &["wait", "a word"])
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let pid = Pid::from_child(&child);
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
-    BufReader::with_capacity(1, child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    (child, line)
-}
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, format!("ready {}\n", child.id()));
+    wait_until(holder, || !clone.log("awake.log").is_empty());
 
-fn rest(child: &mut Child) -> (Option<i32>, String) {
+    // What a closed terminal and a Ctrl-C send: the binary goes on until the pod is stopped, and so
+    // must the holder, which tells of its end only when it comes to it by itself.
+    kill_process_group(pid, Signal::HUP).unwrap();
+    kill_process_group(pid, Signal::INT).unwrap();
+    assert!(!clone.outside.join("awake.over").exists());
+
+    kill_process(pid, Signal::TERM).unwrap();
     let mut rest = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut rest).unwrap();
-    (child.wait().unwrap().code(), rest)
-}
-
-fn terminate(child: &Child) {
-    let pid = rustix::process::Pid::from_child(child);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!((child.wait().unwrap().code(), rest.as_str()), (Some(6), "stopped\n"));
+    wait_until("the holder's end", || clone.outside.join("awake.over").exists());
+    (child.id(), clone.log("awake.log"))
 }
 
 #[test]
 fn a_mac_stays_awake_until_supervise_is_over_and_signals_pass() {
-    let clone = Clone::whole();
-    place(&clone.path.join("caffeinate"), CAFFEINATE);
-    let (mut child, line) = supervised(&clone);
-    assert_eq!(line, format!("ready {}\n", child.id()));
-    wait_until("caffeinate", || !clone.log("awake.log").is_empty());
-    assert_eq!(clone.log("awake.log"), format!("-i -w {}\n", child.id()));
-    assert!(!clone.outside.join("awake.over").exists());
-    terminate(&child);
-    assert_eq!(rest(&mut child), (Some(6), "stopped\n".to_owned()));
-    wait_until("caffeinate's end", || clone.outside.join("awake.over").exists());
+    let (pid, told) = held_awake_until_the_binarys_end("caffeinate", CAFFEINATE);
+    assert_eq!(told, format!("-i -w {pid}\n"));
 }
 
 #[test]
 fn a_linux_laptop_stays_awake_until_supervise_is_over_and_signals_pass() {
-    let clone = Clone::whole();
-    place(&clone.path.join("systemd-inhibit"), INHIBIT);
-    let (mut child, line) = supervised(&clone);
-    assert_eq!(line, format!("ready {}\n", child.id()));
-    wait_until("systemd-inhibit", || !clone.log("awake.log").is_empty());
-    let log = clone.log("awake.log");
-    assert_eq!(log, format!("--what=sleep:idle|{}\n", child.id()));
-    assert!(!clone.outside.join("awake.over").exists());
-    terminate(&child);
-    assert_eq!(rest(&mut child), (Some(6), "stopped\n".to_owned()));
-    wait_until("systemd-inhibit's end", || clone.outside.join("awake.over").exists());
+    let (pid, told) = held_awake_until_the_binarys_end("systemd-inhibit", INHIBIT);
+    assert_eq!(told, format!("--what=sleep:idle|{pid}\n"));
 }
 
 #[test]
