@@ -143,7 +143,7 @@ keep_awake() {
       # The trap again, because systemd-inhibit resets signals for what it runs.
       # shellcheck disable=SC2016  # the inner shell's words
       exec systemd-inhibit --what=sleep:idle --who=podtether --why="podtether $1" \
-        sh -c 'trap "" HUP INT QUIT TERM; while kill -0 "$1"; do sleep 2; done' sh $$
+        sh -c 'trap "" HUP INT QUIT TERM; while kill -0 "$1"; do sleep 2 || exit; done' sh $$
     ) </dev/null >/dev/null 2>&1 &
   else
     say "nothing here holds off sleep (caffeinate, systemd-inhibit): keep this computer awake yourself"

@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use super::sshd::wait_until;
 
@@ -29,7 +29,7 @@ if [ "$1" = wait ] || [ "$2" = wait ]; then
   trap : HUP INT
   trap 'echo stopped; exit 6' TERM
   echo "ready $$"
-  while :; do sleep 0.05; done
+  while sleep 0.05; do :; done
 fi
 echo "pid $$"
 for word in "$@"; do echo "[$word]"; done
@@ -45,7 +45,7 @@ echo "caffeinate is up"
 cat
 echo "$*" >"$FAKE/awake.log.new"
 mv "$FAKE/awake.log.new" "$FAKE/awake.log"
-while kill -0 "$3" 2>/dev/null; do sleep 0.05; done
+while kill -0 "$3" 2>/dev/null; do sleep 0.05 || exit; done
 : >"$FAKE/awake.over"
 "#;
 
@@ -339,17 +339,25 @@ fn a_failed_build_ends_everything_but_a_stop() {
     assert_eq!(clone.builds(), builds + 1);
 }
 
+/// A process and what it started, ended with the test however that ends.
+struct Group(Child);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
+
 /// supervise.sh with a binary that waits for its end. What the holder of sleep was told is returned.
 fn held_awake_until_the_binarys_end(holder: &str, text: &str) -> (u32, String) {
     let clone = Clone::whole();
     place(&clone.path.join(holder), text);
     clone.run(&["audit"]);
-    let mut child = clone
-        .command(&clone.root.join("supervise.sh"), &["wait", "a word"])
-        .process_group(0)
-        .spawn()
-        .unwrap();
-    let pid = Pid::from_child(&child);
+    let mut command = clone.command(&clone.root.join("supervise.sh"), &["wait", "a word"]);
+    let mut group = Group(command.process_group(0).spawn().unwrap());
+    let child = &mut group.0;
+    let pid = Pid::from_child(child);
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
