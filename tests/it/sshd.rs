@@ -70,8 +70,10 @@ impl Sshd {
         keygen(&at("id"), "ed25519", "");
         fs::copy(at("id.pub"), at("authorized_keys")).unwrap();
         let port = free_port();
+        // Debian's bash reads ~/.bashrc below sshd, but not as a shell within a shell. What a developer
+        // has in there is not ours to test, and some of it takes a second for each command.
         let config = format!(
-            "{settings}\nPort {port}\nListenAddress 127.0.0.1\nHostKey {host}\nPidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nAuthorizedKeysFile {keys}\nPermitRootLogin yes\n",
+            "{settings}\nSetEnv SHLVL=2\nPort {port}\nListenAddress 127.0.0.1\nHostKey {host}\nPidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nAuthorizedKeysFile {keys}\nPermitRootLogin yes\n",
             host = at("host_ed25519").display(),
             keys = at("authorized_keys").display(),
         );
