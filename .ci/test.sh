@@ -136,7 +136,7 @@ rust_tests() {
   [ "$(getconf _NPROCESSORS_ONLN)" -ge 6 ] || export RUST_TEST_THREADS="${RUST_TEST_THREADS:-6}"
   [ ! -x .tools/venv/bin/python ] || export PODTETHER_TEST_PYTHON=$PWD/.tools/venv/bin/python
   cargo test --locked -- --show-output </dev/null | tee "$log"
-  { grep -h '^SKIPPED' "$log" || true; } | sort -u >>"$skips"
+  { grep -hi '^skipped' "$log" || true; } | sort -u >>"$skips"
 }
 
 docs() { RUSTDOCFLAGS=-Dwarnings cargo doc ${quiet[@]+"${quiet[@]}"} --no-deps --locked; }
