@@ -20,6 +20,7 @@ mod key_source;
 mod local_cloud;
 mod metrics;
 mod runpod_client;
+mod scripts;
 mod ssh;
 mod sshd;
 mod training;
