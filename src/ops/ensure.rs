@@ -320,7 +320,7 @@ enum Reached {
 /// Shortest time for a probe, when the wait is all but over.
 const LAST_PROBE: Duration = Duration::from_secs(4);
 
-fn slow_shell(pod: &Pod) -> Failure {
+pub(super) fn slow_shell(pod: &Pod) -> Failure {
     let message = format!("the shell of pod {} did not answer in time", pod.id);
     Failure::new(FailureKind::SshUnreachable, message, "call ensure_pod again")
         .billing(StillBilling::Yes)
