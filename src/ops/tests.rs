@@ -139,3 +139,29 @@ async fn a_volume_that_an_unfinished_create_made_is_said() {
     assert_eq!((answer.status, cloud.sent()), (Some(EnsureStatus::StartFailedNoGpu), 2));
     assert!(answer.message.contains("$4.20 a month"), "{}", answer.message);
 }
+
+/// F03: a machine that takes the connection and says nothing hides nothing of what bills.
+#[tokio::test]
+async fn a_pod_whose_shell_hangs_is_still_said_to_bill() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let ssh = crate::domain::SshEndpoint {
+        host: "127.0.0.1".into(),
+        port: silent.local_addr().unwrap().port(),
+        user: "root".into(),
+    };
+    let pods = vec![Ok(vec![Pod { ssh: Some(ssh), ..sample::pod() }])];
+    let (tether, _, folder) = tether(Scripted::new(pods, vec![]));
+    let key = folder.path().join("id");
+    #[expect(clippy::disallowed_methods, reason = "the key is made by OpenSSH")]
+    let made = std::process::Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(&key)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    // Well below the 15 s that a connection may take to be made.
+    let asked = tokio::time::timeout(Duration::from_secs(12), tether.pod_status(None)).await;
+    let answer = asked.unwrap().unwrap();
+    assert_eq!(answer.status, PodState::RunningSshPending);
+    assert!(answer.message.contains("on the bill"), "{}", answer.message);
+}

@@ -162,7 +162,7 @@ impl Tether {
     }
 }
 
-fn slow_shell(pod: &Pod) -> Failure {
+pub(super) fn slow_shell(pod: &Pod) -> Failure {
     let message = format!("the shell of pod {} did not answer in time", pod.id);
     Failure::new(FailureKind::SshUnreachable, message, "call ensure_pod again")
         .billing(StillBilling::Yes)
