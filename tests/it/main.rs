@@ -16,6 +16,7 @@ mod contract_twin;
 mod jobs;
 mod key_source;
 mod local_cloud;
+mod mcp;
 mod metrics;
 mod runpod_client;
 mod ssh;
