@@ -111,8 +111,11 @@ impl Entry {
 /// An explicit null means the same as leaving the argument out.
 fn parse<T: TetherTool>(arguments: JsonObject) -> Result<T::Arguments, Failure> {
     let given: JsonObject = arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
-    serde_json::from_value(Value::Object(given))
-        .map_err(|error| Failure::bad_input(format!("{}: {error}", T::NAME)))
+    serde_path_to_error::deserialize(Value::Object(given)).map_err(|error| {
+        let at = error.path().to_string();
+        let argument = if at == "." { String::new() } else { format!("{at}: ") };
+        Failure::bad_input(format!("{}: {argument}{}", T::NAME, error.into_inner()))
+    })
 }
 
 fn took_too_long(name: &str) -> Failure {

@@ -81,7 +81,9 @@ impl Tether {
     /// after something may have been started says that it may bill.
     pub async fn ensure_pod(&self, request: &EnsureRequest) -> Result<EnsureAnswer, Failure> {
         let vehicle = self.vehicle(request.vehicle.as_deref())?;
-        let public_key = crate::pod::ssh::identity::public_key_text(&vehicle.ssh_identity)?;
+        // Before the provider was asked anything, so nothing is known of the bill.
+        let public_key = crate::pod::ssh::identity::public_key_text(&vehicle.ssh_identity)
+            .map_err(|error| Failure::from(error).billing(StillBilling::Unknown))?;
         let needs = Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
         let facts = self.gather(needs).await?;
         let nonce = format!("{:016x}", rand::rng().random::<u64>());

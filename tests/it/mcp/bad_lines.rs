@@ -164,7 +164,8 @@ fn any_greeting_leads_to_a_version_that_is_spoken() {
         ("2026-07-28", "2025-11-25"),
         ("1999-01-01", "2025-11-25"),
     ] {
-        let (mut client, _) = Client::spawn(Scene::set().server(), Era::Initialize, true);
+        let scene = Scene::set();
+        let (mut client, _) = Client::spawn(scene.server(), Era::Initialize, true);
         let params = json!({
             "protocolVersion": asked,
             "capabilities": {},
@@ -173,7 +174,8 @@ fn any_greeting_leads_to_a_version_that_is_spoken() {
         let answer = client.request("initialize", params);
         assert_eq!(answer["result"]["protocolVersion"], given, "{answer}");
     }
-    let (mut client, _) = Client::spawn(Scene::set().server(), Era::Initialize, true);
+    let scene = Scene::set();
+    let (mut client, _) = Client::spawn(scene.server(), Era::Initialize, true);
     let early = client.request("tools/list", json!({}));
     assert_eq!(early["error"]["code"], -32602, "{early}");
     client.open();

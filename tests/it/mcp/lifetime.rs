@@ -29,7 +29,8 @@ fn processes_with(word: &str) -> Vec<String> {
 /// Some clients only look whether the server starts.
 #[test]
 fn a_client_that_leaves_before_its_first_word_is_no_error() {
-    let (mut client, _) = Client::spawn(Scene::set().server(), Era::Initialize, true);
+    let scene = Scene::set();
+    let (mut client, _) = Client::spawn(scene.server(), Era::Initialize, true);
     client.close_stdin();
     let (status, took) = client.ended();
     assert!(status.success() && took < QUICKLY, "{status} after {took:?}");

@@ -36,9 +36,11 @@ fn started(era: Era) -> Client {
 fn the_surface_is_the_frozen_one_in_both_eras() {
     for era in ERAS {
         let client = started(era);
-        let server = &client.info["serverInfo"];
-        let name = server["name"].as_str().or(client.info["name"].as_str());
-        assert_eq!(name, Some("runpod"), "{}", client.info);
+        let server = match era {
+            Era::Initialize => &client.info["serverInfo"],
+            Era::Stateless => &client.info["_meta"]["io.modelcontextprotocol/serverInfo"],
+        };
+        assert_eq!(server["name"], "runpod", "{}", client.info);
         let surface = json!({"instructions": client.info["instructions"], "tools": client.tools});
         let text = serde_json::to_string_pretty(&surface).unwrap() + "\n";
         if std::env::var_os("PODTETHER_RENEW_FIXTURES").is_some() {
