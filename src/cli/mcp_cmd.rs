@@ -1,7 +1,7 @@
 //! `podtether mcp`: the MCP server on stdin and stdout.
 
+use super::logging;
 use super::open::{self, ConfigArgs};
-use super::{logging, print};
 use crate::mcp;
 use crate::ops;
 use futures_util::FutureExt as _;
@@ -21,7 +21,7 @@ pub fn run(args: &McpArgs) -> u8 {
         Ok(start) => Arc::new(start),
         Err(failure) => return open::failed(&failure, false),
     };
-    logging::start(&start.env);
+    let _log = logging::start(&start.env);
     let opener: mcp::Opener = Box::new(move || {
         let start = Arc::clone(&start);
         async move {
@@ -39,7 +39,8 @@ pub fn run(args: &McpArgs) -> u8 {
     match served {
         Ok(Ok(())) => 0,
         Ok(Err(why)) => {
-            print::note(&format!("podtether: the MCP server ended: {why}"));
+            // Through the log: stderr may be a pipe that nobody reads (G11).
+            tracing::error!("the MCP server ended: {why}");
             1
         }
         Err(failure) => open::failed(&failure, false),

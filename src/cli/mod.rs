@@ -2,6 +2,7 @@
 
 mod demo;
 mod local_cloud;
+mod log_writer;
 mod logging;
 mod mcp_cmd;
 mod open;

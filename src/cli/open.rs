@@ -6,6 +6,7 @@ use crate::config::Environment;
 use crate::error::{Failure, FailureKind};
 use crate::ops::Start;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `--config`.
 #[derive(Clone, Debug, clap::Args)]
@@ -48,8 +49,9 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
             Failure::new(FailureKind::Internal, error, "the machine is short of threads or files")
         })?;
     let value = runtime.block_on(future);
-    // A pending read of stdin or a hung name look-up must not hold the process.
-    runtime.shutdown_background();
+    // Long enough that what was in flight is dropped and ends its children (rsync); a pending read
+    // of stdin or a hung name look-up must not hold the process.
+    runtime.shutdown_timeout(Duration::from_millis(300));
     Ok(value)
 }
 

@@ -76,7 +76,7 @@ pub fn run(args: &SuperviseArgs) -> u8 {
 
 async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
     let start = args.config.start()?;
-    logging::start(&start.env);
+    let _log = logging::start(&start.env);
     // From the first moment on, so that an early Ctrl-C is not a sudden death.
     let mut signals = signals::for_supervise();
     let (tether, _) = ops::open(&start, open::clock()).await?;

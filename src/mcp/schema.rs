@@ -17,6 +17,12 @@ pub fn output<T: JsonSchema>() -> Arc<JsonObject> {
     let schema =
         SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
     let mut object = tidy(schema.to_value());
+    // The words of the answer's own fields stay. No client shows a model those of the parts, and
+    // every conversation would carry them.
+    object.remove("description");
+    if let Some(parts) = object.get_mut("$defs") {
+        shorten(parts, false);
+    }
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
         let flag =
             json!({"type": "boolean", "description": "Set when the answer was cut to fit 32 KB"});
@@ -34,6 +40,34 @@ fn tidy(mut schema: Value) -> JsonObject {
             object
         }
         _ => JsonObject::new(),
+    }
+}
+
+/// Takes descriptions out of a schema and makes lists of words out of choices of one word each.
+/// Among properties, `description` is a name like any other.
+fn shorten(value: &mut Value, names_are_keys: bool) {
+    let Value::Object(object) = value else {
+        if let Value::Array(items) = value {
+            items.iter_mut().for_each(|item| shorten(item, false));
+        }
+        return;
+    };
+    if !names_are_keys {
+        object.remove("description");
+        object.remove("minimum");
+        let words: Option<Vec<Value>> = match object.get("oneOf") {
+            Some(Value::Array(choices)) => {
+                choices.iter().map(|choice| choice.get("const").cloned()).collect()
+            }
+            _ => None,
+        };
+        if let Some(words) = words {
+            object.remove("oneOf");
+            object.insert("enum".to_owned(), Value::Array(words));
+        }
+    }
+    for (key, inner) in object.iter_mut() {
+        shorten(inner, key == "properties" && !names_are_keys);
     }
 }
 
@@ -79,5 +113,47 @@ fn simplify(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(simplify),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(serde::Serialize, JsonSchema)]
+    struct Whole {
+        /// Kept.
+        part: Option<Part>,
+        many: Vec<Part>,
+    }
+
+    #[derive(Clone, serde::Serialize, JsonSchema)]
+    struct Part {
+        /// Dropped.
+        description: Word,
+        size: u32,
+    }
+
+    #[derive(Clone, Copy, serde::Serialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    enum Word {
+        /// Dropped.
+        One,
+        /// Dropped.
+        Two,
+    }
+
+    #[test]
+    fn the_words_of_parts_are_dropped_and_nothing_else() {
+        let schema = Value::Object((*output::<Whole>()).clone());
+        assert_eq!(schema["properties"]["part"]["description"], "Kept.");
+        assert_eq!(schema["$defs"]["Word"], json!({"enum": ["one", "two"]}));
+        let part = &schema["$defs"]["Part"];
+        assert_eq!(part["properties"]["description"], json!({"$ref": "#/$defs/Word"}));
+        assert_eq!(part["properties"]["size"], json!({"type": "integer"}));
+        assert_eq!(part["required"], json!(["description", "size"]));
+        assert!(!schema.to_string().contains("Dropped"));
+        assert!(schema["properties"]["truncated"].is_object());
     }
 }

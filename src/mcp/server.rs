@@ -1,12 +1,14 @@
 //! The glue to rmcp: lists the tools, runs each call in a task of its own, and answers failures as
 //! data. A panic is an answer too, never silence.
 
+use super::cap::cap;
 use super::eof::NoticeEof;
 use super::tool::Entry;
 use super::tools;
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::ops::Tether;
 use crate::secret::{Secret, scrub};
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
@@ -15,6 +17,8 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
+use serde_json::Value;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -70,7 +74,14 @@ impl Server {
         Ok(opened)
     }
 
+    /// Answers one call, whatever happens: silence would hold a client for minutes.
     async fn answer(&self, request: CallToolRequestParams) -> CallToolResult {
+        let name = request.name.clone();
+        let calling = AssertUnwindSafe(self.carry_out(request)).catch_unwind();
+        calling.await.unwrap_or_else(|_| failed(&broke_off(&name), &[]))
+    }
+
+    async fn carry_out(&self, request: CallToolRequestParams) -> CallToolResult {
         let name = request.name.as_ref();
         let Some(entry) = self.entries.iter().find(|entry| entry.tool.name == name) else {
             return failed(&unknown_tool(name, &self.entries), &[]);
@@ -85,32 +96,44 @@ impl Server {
         };
         // A task of its own: a client that cancels or goes away must not cut a create in half.
         match tokio::spawn((entry.call)(tether, arguments)).await {
-            Ok(Ok(value)) => {
-                let text = scrub(&value.to_string(), &secrets);
-                CallToolResult::structured(serde_json::from_str(&text).unwrap_or(value))
-            }
+            // Blanked before it is cut: half a secret would not be found any more.
+            Ok(Ok(value)) => CallToolResult::structured(cap(blanked(value, &secrets))),
             Ok(Err(failure)) => failed(&failure, &secrets),
-            Err(_) => {
-                let failure = Failure::new(
-                    FailureKind::Internal,
-                    format!(
-                        "{name} broke off by a mistake in podtether; the state of what it did is unknown"
-                    ),
-                    "call pod_status; stop_pod still works",
-                );
-                failed(&failure.billing(StillBilling::Unknown), &secrets)
-            }
+            Err(_) => failed(&broke_off(name), &secrets),
         }
     }
+}
+
+/// Blanks secrets out of every text in an answer. Not in its JSON, where a quote within a secret
+/// would be spelt otherwise.
+fn blanked(value: Value, secrets: &[Secret]) -> Value {
+    match value {
+        Value::String(text) => Value::String(scrub(&text, secrets)),
+        Value::Array(items) => items.into_iter().map(|item| blanked(item, secrets)).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, inner)| (scrub(&name, secrets), blanked(inner, secrets)))
+            .collect(),
+        other => other,
+    }
+}
+
+fn broke_off(name: &str) -> Failure {
+    Failure::new(
+        FailureKind::Internal,
+        format!("{name} broke off by a mistake in podtether; the state of what it did is unknown"),
+        "call pod_status; stop_pod still works",
+    )
+    .billing(StillBilling::Unknown)
 }
 
 /// Clients show a model only the text of an error and only the structure of a success, so the
 /// failure goes into both.
 fn failed(failure: &Failure, secrets: &[Secret]) -> CallToolResult {
-    let json = serde_json::to_string(failure).unwrap_or_else(|_| failure.to_string());
-    let text = scrub(&json, secrets);
-    let mut result = CallToolResult::error(vec![ContentBlock::text(text.clone())]);
-    result.structured_content = serde_json::from_str(&text).ok();
+    let value = serde_json::to_value(failure).unwrap_or_else(|_| failure.to_string().into());
+    let value = cap(blanked(value, secrets));
+    let mut result = CallToolResult::error(vec![ContentBlock::text(value.to_string())]);
+    result.structured_content = Some(value);
     result
 }
 
@@ -213,5 +236,86 @@ where
     tokio::select! {
         result = serving => result,
         () = client_is_gone => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Environment;
+    use rmcp::model::{JsonObject, ToolAnnotations};
+    use serde_json::json;
+
+    const CONFIG: &str = "\
+cloud: runpod
+vehicles:
+  rover:
+    pod_name: rover
+    network_volume_name: rover
+    datacenter_preference: [EU-RO-1]
+    known_hosts_file: known_hosts
+    local_log_dir: logs
+";
+
+    fn entry(name: &'static str, call: super::super::tool::Call) -> Entry {
+        let tool = Tool::new(name, "", Arc::new(JsonObject::new()))
+            .with_annotations(ToolAnnotations::default());
+        Entry { tool, call, check: |_| Ok(()) }
+    }
+
+    async fn ask(server: &Server, name: &'static str) -> (Option<bool>, Value) {
+        let result = server.answer(CallToolRequestParams::new(name)).await;
+        (result.is_error, result.structured_content.unwrap())
+    }
+
+    /// G05: a client waits for minutes for an answer that never comes.
+    #[tokio::test]
+    async fn a_panic_is_an_answer_and_the_next_call_is_answered() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("podtether.yaml");
+        std::fs::write(&config, CONFIG).unwrap();
+        let start = crate::ops::Start {
+            config: Some(config),
+            env: Environment::isolated([("RUNPOD_API_KEY", "MARKER\"+key"), ("HOME", "/home/ann")]),
+            cwd: folder.path().to_owned(),
+            program: folder.path().join("podtether"),
+        };
+        let server = Server {
+            entries: vec![
+                entry("panics", |_, _| async { panic!("on purpose") }.boxed()),
+                entry("panics_at_once", |_, _| panic!("on purpose")),
+                entry("echoes", |_, _| {
+                    let text = "x".repeat(40_000) + "MARKER\"+key";
+                    async move { Ok(json!({ "text": text, "MARKER\"+key": [1] })) }.boxed()
+                }),
+            ],
+            open: Box::new(move || {
+                let start = start.clone();
+                async move {
+                    let clock = crate::clock::SystemClock::shared();
+                    let (tether, secrets) = crate::ops::open(&start, clock).await?;
+                    Ok((Arc::new(tether), secrets))
+                }
+                .boxed()
+            }),
+            tether: Mutex::new(None),
+        };
+        for name in ["panics", "panics_at_once"] {
+            let (is_error, answer) = ask(&server, name).await;
+            assert_eq!(is_error, Some(true));
+            assert_eq!(
+                (&answer["kind"], &answer["still_billing"]),
+                (&json!("internal"), &json!("unknown"))
+            );
+            assert!(answer["message"].as_str().unwrap().contains(name), "{answer}");
+        }
+        // H01: also where JSON spells the secret otherwise, and where the answer is cut.
+        let (is_error, answer) = ask(&server, "echoes").await;
+        assert_ne!(is_error, Some(true));
+        assert_eq!((&answer["truncated"], &answer["[secret]"]), (&json!(true), &json!([1])));
+        assert!(!answer.to_string().contains("MARKER"));
+        assert!(answer["text"].as_str().unwrap().ends_with("x[secret]"));
+        let (is_error, answer) = ask(&server, "ech").await;
+        assert_eq!((is_error, &answer["kind"]), (Some(true), &json!("bad_input")));
     }
 }

@@ -1,6 +1,6 @@
 //! What a tool is: arguments, description, effect, and a call into `ops`.
 
-use super::{cap, schema};
+use super::schema;
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::ops::Tether;
 use futures_util::FutureExt as _;
@@ -55,7 +55,7 @@ pub trait TetherTool {
     ) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
 }
 
-type Call = fn(Arc<Tether>, JsonObject) -> BoxFuture<'static, Result<Value, Failure>>;
+pub(super) type Call = fn(Arc<Tether>, JsonObject) -> BoxFuture<'static, Result<Value, Failure>>;
 
 /// A tool as the server keeps it.
 pub struct Entry {
@@ -96,11 +96,10 @@ impl Entry {
                             .unwrap_or_else(|_| Err(took_too_long(T::NAME))),
                         _ => calling.await,
                     }?;
-                    let value = serde_json::to_value(answer).map_err(|error| {
+                    serde_json::to_value(answer).map_err(|error| {
                         Failure::new(FailureKind::Internal, error, "this is a mistake in podtether")
                             .billing(StillBilling::Unknown)
-                    })?;
-                    Ok(cap::cap(value))
+                    })
                 }
                 .boxed()
             },
@@ -112,8 +111,11 @@ impl Entry {
 /// An explicit null means the same as leaving the argument out.
 fn parse<T: TetherTool>(arguments: JsonObject) -> Result<T::Arguments, Failure> {
     let given: JsonObject = arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
-    serde_json::from_value(Value::Object(given))
-        .map_err(|error| Failure::bad_input(format!("{}: {error}", T::NAME)))
+    serde_path_to_error::deserialize(Value::Object(given)).map_err(|error| {
+        let at = error.path().to_string();
+        let argument = if at == "." { String::new() } else { format!("{at}: ") };
+        Failure::bad_input(format!("{}: {argument}{}", T::NAME, error.into_inner()))
+    })
 }
 
 fn took_too_long(name: &str) -> Failure {

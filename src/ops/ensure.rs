@@ -87,7 +87,9 @@ impl Tether {
     pub async fn ensure_pod(&self, request: &EnsureRequest) -> Result<EnsureAnswer, Failure> {
         let vehicle = self.vehicle(request.vehicle.as_deref())?;
         config::check_identity(&vehicle).map_err(|error| {
+            // Before the provider was asked anything, so nothing is known of the bill.
             Failure::new(FailureKind::Config, error, "mend the config; nothing was changed")
+                .billing(StillBilling::Unknown)
         })?;
         let public_key = crate::pod::ssh::identity::public_key_text(&vehicle.ssh_identity);
         let started = self.clock.monotonic();

@@ -18,6 +18,7 @@ mod hostile_server;
 mod jobs;
 mod key_source;
 mod local_cloud;
+mod mcp;
 mod metrics;
 mod runpod_client;
 mod scripts;

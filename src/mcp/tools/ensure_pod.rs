@@ -33,7 +33,7 @@ impl TetherTool for EnsurePod {
     type Answer = EnsureAnswer;
     const NAME: &'static str = "ensure_pod";
     const TITLE: &'static str = "Have the pod running";
-    const DESCRIPTION: &'static str = "Creates or starts the vehicle's pod and waits until a probe over SSH proves it usable. THE POD BILLS FROM THEN ON until stop_pod has answered `stopped`. Safe to call again: a pod that runs is left as it is, a lost create is found again and never sent twice. Answers still_initializing when it needs longer: call again. start_failed_no_gpu means that nothing was started; `recovery` lists ways out. dry_run=true shows the very requests and changes nothing.";
+    const DESCRIPTION: &'static str = "Creates or starts the vehicle's pod and waits until a probe over SSH proves it usable. THE POD BILLS FROM THEN ON until stop_pod has answered `stopped`. Safe to call again: a pod that runs is left as it is, a lost create is found again and never sent twice. Answers still_initializing when it needs longer: call again. start_failed_no_gpu: no machine is free, or the pod came up without a GPU; the message says whether it bills, `recovery` lists ways out. dry_run=true shows the very requests and changes nothing.";
     const EFFECT: Effect = Effect::Changes { idempotent: true };
 
     async fn call(tether: &Tether, arguments: Arguments) -> Result<EnsureAnswer, Failure> {

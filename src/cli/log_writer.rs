@@ -1,0 +1,180 @@
+//! A log writer that never waits: a client that does not drain our stderr must not hold up an
+//! answer (G11). What does not fit is dropped, and the drop is counted in the next line that fits.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// How many records may wait to be written.
+const QUEUE: usize = 1_024;
+/// Longer records are cut: one record may hold a whole request.
+const RECORD_BYTES: usize = 8 * 1024;
+
+/// How long the end of the process waits for the last records.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+enum Item {
+    Record(Vec<u8>),
+    /// Everything before this is written when the sender is answered.
+    Mark(SyncSender<()>),
+}
+
+/// Hands records to a thread that writes them.
+#[derive(Clone)]
+pub struct LogWriter {
+    queue: SyncSender<Item>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl LogWriter {
+    /// Starts the thread, which writes to a copy of stderr: the lock of the standard handle stays
+    /// free while the copy is stuck.
+    ///
+    /// # Errors
+    /// When the process is out of file descriptors or threads.
+    pub fn to_stderr() -> io::Result<Self> {
+        let copy = File::from(rustix::io::dup(io::stderr())?);
+        Self::to(copy)
+    }
+
+    fn to(out: impl Write + Send + 'static) -> io::Result<Self> {
+        let (queue, items) = sync_channel(QUEUE);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&dropped);
+        std::thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || write_all(&items, out, &counter))?;
+        Ok(Self { queue, dropped })
+    }
+}
+
+/// Held for as long as a command runs; its end waits a moment for the last records.
+pub struct LastWords(pub Option<LogWriter>);
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        let (written, wait) = sync_channel(1);
+        let asked = self.0.as_ref().map(|log| log.queue.try_send(Item::Mark(written)));
+        if asked.is_some_and(|asked| asked.is_ok()) {
+            let _ = wait.recv_timeout(LAST_WORDS);
+        }
+    }
+}
+
+fn write_all(items: &Receiver<Item>, mut out: impl Write, dropped: &AtomicU64) {
+    for item in items {
+        let record = match item {
+            Item::Record(record) => record,
+            Item::Mark(written) => {
+                let _ = written.send(());
+                continue;
+            }
+        };
+        let missing = dropped.swap(0, Ordering::Relaxed);
+        if missing > 0 {
+            let _ = writeln!(out, "({missing} log records were dropped: stderr was not read)");
+        }
+        // Nobody is left to be told that the log cannot be written.
+        let _ = out.write_all(&record);
+    }
+}
+
+/// One record, handed over whole when it is complete.
+pub struct Record<'a> {
+    writer: &'a LogWriter,
+    bytes: Vec<u8>,
+}
+
+impl Write for Record<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = RECORD_BYTES.saturating_sub(self.bytes.len());
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Record<'_> {
+    fn drop(&mut self) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        if bytes.is_empty() {
+            return;
+        }
+        if bytes.last() != Some(&b'\n') {
+            bytes.extend_from_slice("… (cut)\n".as_bytes());
+        }
+        if let Err(TrySendError::Full(_)) = self.writer.queue.try_send(Item::Record(bytes)) {
+            self.writer.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<'a> MakeWriter<'a> for LogWriter {
+    type Writer = Record<'a>;
+
+    fn make_writer(&'a self) -> Record<'a> {
+        Record { writer: self, bytes: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Sender, channel};
+
+    /// A stderr that takes nothing until the gate is opened.
+    struct Gated {
+        gate: Receiver<()>,
+        out: Sender<Vec<u8>>,
+    }
+
+    impl Write for Gated {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.gate.recv();
+            let _ = self.out.send(bytes.to_vec());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// G11: this test ends only because a full queue drops.
+    #[test]
+    fn a_stuck_stderr_costs_records_and_never_time() {
+        let (open, gate) = channel();
+        let (out, written) = channel();
+        let writer = LogWriter::to(Gated { gate, out }).unwrap();
+        for number in 0..3 * QUEUE {
+            writeln!(writer.make_writer(), "record {number}").unwrap();
+        }
+        writer.make_writer().write_all(&vec![b'x'; 3 * RECORD_BYTES]).unwrap();
+        drop(open);
+        drop(writer);
+        let text = String::from_utf8(written.iter().flatten().collect()).unwrap();
+        assert!(text.contains("record 0\n") && !text.contains("record 3000\n"), "{text}");
+        assert!(text.contains("log records were dropped"), "{text}");
+    }
+
+    #[test]
+    fn a_long_record_is_cut_and_says_so() {
+        let (open, gate) = channel();
+        drop(open);
+        let (out, written) = channel();
+        let writer = LogWriter::to(Gated { gate, out }).unwrap();
+        writer.make_writer().write_all(&vec![b'x'; 3 * RECORD_BYTES]).unwrap();
+        writeln!(writer.make_writer(), "short").unwrap();
+        drop(writer);
+        let text = String::from_utf8(written.iter().flatten().collect()).unwrap();
+        assert!(text.contains("… (cut)\n") && text.ends_with("short\n"), "{text}");
+        assert!(text.len() < RECORD_BYTES + 100, "{}", text.len());
+    }
+}

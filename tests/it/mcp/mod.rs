@@ -1,0 +1,11 @@
+//! The MCP server as its clients meet it: the real binary, raw lines, both eras of the protocol.
+
+mod bad_lines;
+mod busy;
+mod client;
+mod lifetime;
+mod rounds;
+pub mod scene;
+mod secrets;
+mod start_up;
+mod surface;
