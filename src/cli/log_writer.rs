@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -37,8 +38,9 @@ impl LogWriter {
     /// # Errors
     /// When the process is out of file descriptors or threads.
     pub fn to_stderr() -> io::Result<Self> {
-        let copy = File::from(rustix::io::dup(io::stderr())?);
-        Self::to(copy)
+        // A copy that no child inherits: the local cloud outlives us, and whoever reads our stderr
+        // to its end would wait for it.
+        Self::to(File::from(io::stderr().as_fd().try_clone_to_owned()?))
     }
 
     fn to(out: impl Write + Send + 'static) -> io::Result<Self> {

@@ -19,6 +19,7 @@ mod jobs;
 mod key_source;
 mod local_cloud;
 mod mcp;
+mod mcp_python;
 mod metrics;
 mod runpod_client;
 mod scripts;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -259,6 +259,11 @@ impl Client {
     /// The client goes away without a word.
     pub fn close_stdin(&mut self) {
         self.stdin = None;
+    }
+
+    /// Whether stdout comes to its end without another line.
+    pub fn is_silent(&self, ceiling: Duration) -> bool {
+        self.lines.recv_timeout(ceiling) == Err(RecvTimeoutError::Disconnected)
     }
 
     /// How the server ended, and how long that took.

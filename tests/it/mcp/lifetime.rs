@@ -99,6 +99,24 @@ fn a_call_in_flight_never_keeps_a_server_whose_client_is_gone() {
     }
 }
 
+/// The local cloud goes on without the server. Clients that read stderr to its end must not wait
+/// for it.
+#[test]
+fn what_outlives_the_server_holds_none_of_its_streams() {
+    use std::io::Read as _;
+    let scene = Scene::set();
+    let (mut client, stderr) = Client::spawn(scene.server(), Era::Initialize, false);
+    client.open();
+    client.call("pod_status", json!({}));
+    assert!(podtether::cloud::local::find(&scene.dir().join("cloud")).is_some());
+    client.close_stdin();
+    client.ended();
+    let (send, read) = std::sync::mpsc::channel();
+    std::thread::spawn(move || send.send(stderr.unwrap().read_to_end(&mut Vec::new())));
+    assert!(read.recv_timeout(QUICKLY).is_ok(), "something holds stderr open");
+    assert!(client.is_silent(QUICKLY), "something holds stdout open");
+}
+
 fn which(name: &str) -> String {
     let paths = std::env::var_os("PATH").unwrap();
     let mut paths = std::env::split_paths(&paths).map(|folder| folder.join(name));

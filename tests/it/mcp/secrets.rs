@@ -64,6 +64,8 @@ async fn a_key_that_the_provider_echoes_is_blanked_everywhere() {
                 ("stop_pod", json!({"vehicle": "rover"})),
                 ("spend_report", json!({})),
                 ("gpu_availability", json!({})),
+                // Logs that the catalog did not answer, with the provider's words.
+                ("ensure_pod", json!({})),
             ];
             for (tool, arguments) in tools {
                 let failure = client.fail(tool, arguments);
