@@ -183,6 +183,18 @@ stop_pod() {
   bash -c "$stop_script" stop_pod.sh "$pod" 2>&1 | cat >>"$dir/stop.log"
 }
 
+# Ends the job because somebody sent TERM to the wrapper. The work is done in the handler itself: a
+# mere flag would be overlooked when the signal comes just before the `wait` for the job.
+asked_to_end() {
+  asked=1
+  end_processes all "$grace"
+}
+
+# Sends TERM until it is heard: one that comes while bash still sets up the keeper may get lost.
+end_keeper() {
+  while ! [ -e "$struck" ] && kill -TERM "$1" 2>/dev/null; do sleep 0.05; done
+}
+
 # Holds the ceiling in a process of its own, which outlives a wrapper that was killed (E06): then it
 # also stops the pod once the job has ended.
 keeper() {
@@ -210,7 +222,7 @@ main() {
   case $# in 4 | 5) ;; *) echo "usage: job_wrapper.sh <dir> <pod_id> <ceiling_sec> <0|1> [workdir]" >&2 && exit 2 ;; esac
   dir=$1 pod=$2 ceiling=$3 auto_stop=$4
   local workdir=${5:-$1} environment=${PODTETHER_RP_ENVIRONMENT:-/etc/rp_environment}
-  local code scope=session cannot_enter='' asked='' keeper
+  local code scope=session cannot_enter='' keeper
   case $ceiling in '' | 0* | *[!0-9]* | ????????*)
     echo "job_wrapper.sh: a ceiling of '$ceiling' s is none: give a whole number from 1 (A21)" >&2 && exit 2 ;;
   esac
@@ -236,7 +248,7 @@ main() {
   export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}" # E11: else a log in a file looks frozen for minutes
   grace=${PODTETHER_KILL_GRACE_SEC:-60}
   case $grace in *[!0-9]*) grace=60 ;; esac
-  self=$$
+  self=$$ asked=
   started=$(start_of "$self")
   marker="${dir##*/}:$self:$started"
   # An auto-stop that cannot happen must not be promised: without its script nothing starts.
@@ -248,7 +260,7 @@ main() {
   cd "$workdir" 2>/dev/null || cannot_enter=1
   publish "$dir/pid" "$self $started $(boot_id)" || exit 2
   deadline=$(($(ticks) + ceiling * 100))
-  trap 'asked=1' TERM INT
+  trap asked_to_end TERM INT
   trap : USR1
   if [ -n "$cannot_enter" ]; then
     say "cannot enter the working directory '$workdir'"
@@ -260,14 +272,14 @@ main() {
     set +m
     keeper &
     keeper=$!
+    [ -z "$asked" ] || asked_to_end # it came before there was a job to end
     wait "$job"
     code=$?
-    [ -e "$struck" ] || kill -TERM "$keeper" 2>/dev/null
+    [ -z "$asked" ] || code=143 scope=all
+    end_keeper "$keeper"
     wait "$keeper"
     if [ -e "$struck" ]; then
       code=124 scope=all
-    elif [ -n "$asked" ]; then
-      code=143 scope=all
     elif [ "$grace" -gt 10 ]; then
       grace=10 # the job has ended by itself, what it left behind had its time
     fi

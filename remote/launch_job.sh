@@ -23,14 +23,14 @@ main() {
   # All three are redirected: a child that holds one of them keeps the SSH channel open. INT and QUIT
   # go back to normal, which a shell ignores for what it starts with `&`.
   (trap - INT QUIT && exec setsid bash "$scripts/job_wrapper.sh" "$dir" "$@") </dev/null >>"$dir/wrapper.log" 2>&1 &
-  for ((round = 0; round < 200; round++)); do
+  for ((round = 0; round < 400; round++)); do
     if [ -s "$dir/pid" ]; then
       echo "launched $(cut -d ' ' -f 1 "$dir/pid")"
       return 0
     fi
     sleep 0.05
   done
-  echo "launch_job.sh: the wrapper did not start within 10 s: $(tail -c 500 "$dir/wrapper.log")" >&2
+  echo "launch_job.sh: the wrapper did not start within 20 s: $(tail -c 500 "$dir/wrapper.log")" >&2
   return 1
 }
 

@@ -226,12 +226,14 @@ impl From<CloudError> for Failure {
                 "the provider could not be reached; check the network and try again",
             ),
         };
+        // Whoever could not ask the provider does not know what bills.
+        let still_billing = StillBilling::Unknown;
         let retryable = error.is_transient() || matches!(error.kind, Kind::NoCapacity);
         let mut message = error.to_string();
         if let Some(id) = &error.request_id {
             message = format!("{message} (request {id})");
         }
-        Self { retryable, ..Self::new(kind, message, hint) }
+        Self { retryable, still_billing, ..Self::new(kind, message, hint) }
     }
 }
 

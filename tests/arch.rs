@@ -38,7 +38,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "watch",
         ],
     ),
-    ("supervise", &["domain", "error", "ops", "pod", "watch"]),
+    ("supervise", &["apply", "domain", "error", "ops", "pod", "watch"]),
     ("demo", &["clock", "cloud", "config", "domain", "error", "ops", "plot", "supervise"]),
     ("mcp", &["error", "ops", "secret"]),
     (

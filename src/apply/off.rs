@@ -75,15 +75,19 @@ fn next_move(
     last: Option<&CloudErrorKind>,
     since_asked: Duration,
     settings: OffSettings,
+    delete: bool,
 ) -> Move {
+    let verb = if delete { "terminate" } else { "stop" };
     match seen {
-        Seen::Pod(PodStatus::Exited | PodStatus::Terminated, _) => return Move::Confirmed,
+        Seen::Pod(PodStatus::Terminated, _) => return Move::Confirmed,
+        // For a delete only a pod that is gone or TERMINATED is done.
+        Seen::Pod(PodStatus::Exited, _) if !delete => return Move::Confirmed,
         Seen::Pod(_, true) if last == Some(&CloudErrorKind::Conflict) => {
-            return Move::Blocked(
-                "the pod is locked: unlock it in the RunPod console, then stop it".to_owned(),
-            );
+            return Move::Blocked(format!(
+                "the pod is locked: unlock it in the RunPod console, then {verb} it"
+            ));
         }
-        Seen::Pod(PodStatus::Error, _) if last == Some(&CloudErrorKind::Conflict) => {
+        Seen::Pod(PodStatus::Error, _) if !delete && last == Some(&CloudErrorKind::Conflict) => {
             return Move::Blocked(
                 "the pod is in status ERROR and cannot be stopped, only terminated; it may bill"
                     .to_owned(),
@@ -92,13 +96,12 @@ fn next_move(
         _ => {}
     }
     match last {
-        Some(CloudErrorKind::Auth | CloudErrorKind::Forbidden) => Move::Blocked(
-            "the API key may not stop this pod: stop it in the RunPod console now".to_owned(),
-        ),
-        Some(CloudErrorKind::Retired) => Move::Blocked(
-            "this version of the provider's API is gone: stop the pod in the RunPod console now"
-                .to_owned(),
-        ),
+        Some(CloudErrorKind::Auth | CloudErrorKind::Forbidden) => Move::Blocked(format!(
+            "the API key may not {verb} this pod: {verb} it in the RunPod console now"
+        )),
+        Some(CloudErrorKind::Retired) => Move::Blocked(format!(
+            "this version of the provider's API is gone: {verb} the pod in the RunPod console now"
+        )),
         Some(CloudErrorKind::RateLimited(wait)) => {
             let wait = wait.unwrap_or(settings.ask_again_after);
             if since_asked >= wait { Move::Ask } else { Move::Wait }
@@ -141,7 +144,9 @@ async fn run(
     };
     // How the last request ended; a read that fails must not hide a refused request.
     let mut request_error: Option<CloudErrorKind> = None;
+    // How often in a row the pod was not there, and since when.
     let mut absences = 0_u32;
+    let mut absent_since = start;
     let mut asked_at = start;
     let mut must_ask = true;
     loop {
@@ -168,6 +173,9 @@ async fn run(
                 Seen::Pod(pod.status, pod.locked)
             }
             Ok(None) => {
+                if absences == 0 {
+                    absent_since = ports.clock.monotonic();
+                }
                 absences += 1;
                 outcome.observed = None;
                 outcome.observed_at = Some(ports.clock.now());
@@ -178,21 +186,22 @@ async fn run(
                 Seen::Nothing
             }
         };
-        // A 404 is no proof (A05): it takes several, and the full list without the id.
-        let is_gone = absences >= 3 && is_absent_from_the_list(id, ports).await;
-        let step = match (&seen, delete) {
-            _ if is_gone => Move::Confirmed,
-            // For a delete only a pod that is gone or TERMINATED is done; EXITED is not.
-            (Seen::Pod(PodStatus::Exited, _), true) => {
-                let since = ports.clock.monotonic().saturating_sub(asked_at);
-                if since >= settings.ask_again_after { Move::Ask } else { Move::Wait }
-            }
-            _ => next_move(
+        // A 404 is no proof (A05): it takes several, and the full list without the id. A stop does not
+        // make a pod vanish, so there it takes time as well: a new pod is hidden from both for a while.
+        let absent_for = ports.clock.monotonic().saturating_sub(absent_since);
+        let is_gone = absences >= 3
+            && (delete || absent_for >= settings.ask_again_after)
+            && is_absent_from_the_list(id, ports).await;
+        let step = if is_gone {
+            Move::Confirmed
+        } else {
+            next_move(
                 &seen,
                 request_error.as_ref(),
                 ports.clock.monotonic().saturating_sub(asked_at),
                 settings,
-            ),
+                delete,
+            )
         };
         match step {
             Move::Confirmed => {
@@ -220,6 +229,8 @@ async fn is_absent_from_the_list(id: &PodId, ports: &Ports<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cloud::scripted::Scripted;
+    use crate::domain::sample;
 
     const SETTINGS: OffSettings = OffSettings {
         budget: Duration::from_secs(40),
@@ -229,7 +240,70 @@ mod tests {
 
     fn decide(status: &str, locked: bool, last: Option<CloudErrorKind>, since_sec: u64) -> Move {
         let seen = Seen::Pod(PodStatus::from(status), locked);
-        next_move(&seen, last.as_ref(), Duration::from_secs(since_sec), SETTINGS)
+        next_move(&seen, last.as_ref(), Duration::from_secs(since_sec), SETTINGS, false)
+    }
+
+    fn decide_delete(status: &str, locked: bool, last: Option<CloudErrorKind>) -> Move {
+        let seen = Seen::Pod(PodStatus::from(status), locked);
+        next_move(&seen, last.as_ref(), Duration::from_secs(8), SETTINGS, true)
+    }
+
+    async fn stop_of(cloud: &Scripted, settings: OffSettings) -> OffOutcome {
+        let vehicle = sample::vehicle();
+        let facts = crate::plan::Facts {
+            pods: vec![sample::pod()],
+            volumes: vec![],
+            offers: vec![],
+            declared: vec![(vehicle.name.clone(), vehicle.pod_name.clone())],
+            tolerated: vec![],
+            live_jobs: crate::plan::LiveJobs::Known(vec![]),
+        };
+        let draft = crate::plan::stop(&vehicle, true, &facts);
+        let approved = crate::guard::review(draft, &facts, &crate::domain::Limits::default());
+        let clock = crate::clock::SystemClock::new();
+        let settings = crate::apply::Settings { off: settings, ..Default::default() };
+        let ports = Ports { cloud, shell: None, clock: &clock, settings };
+        let outcomes = crate::apply::apply(&approved.unwrap(), &ports).await.unwrap();
+        let [crate::apply::StepOutcome::Off(off)] = &outcomes[..] else { panic!("{outcomes:?}") };
+        off.clone()
+    }
+
+    /// A05: a pod that list and look hide for a while and show again was never off the bill.
+    #[tokio::test]
+    async fn a_pod_that_is_hidden_for_a_moment_is_not_taken_for_stopped() {
+        let mut looks = vec![Ok(vec![]); 5];
+        looks.push(Ok(vec![sample::pod()]));
+        let mut lists = vec![Ok(vec![]); 2];
+        lists.push(Ok(vec![sample::pod()]));
+        let settings = OffSettings {
+            budget: Duration::from_millis(400),
+            read_every: Duration::from_millis(2),
+            ask_again_after: Duration::from_millis(150),
+        };
+        let off = stop_of(&Scripted::new(lists, looks), settings).await;
+        assert!(!off.confirmed, "{off:?}");
+        assert_eq!(off.observed, Some(PodStatus::Running));
+        // One that stays away is gone.
+        let off = stop_of(&Scripted::new(vec![], vec![]), settings).await;
+        assert!(off.confirmed && off.observed.is_none(), "{off:?}");
+    }
+
+    /// A02, A08, A09: a stopped pod is what a terminate mostly meets; what stands in its way is told.
+    #[test]
+    fn a_terminate_of_a_stopped_pod_says_what_stands_in_its_way() {
+        for (locked, last, word) in [
+            (false, CloudErrorKind::Forbidden, "terminate it in the RunPod console"),
+            (true, CloudErrorKind::Conflict, "then terminate it"),
+        ] {
+            let step = decide_delete("EXITED", locked, Some(last));
+            assert!(matches!(&step, Move::Blocked(why) if why.contains(word)), "{step:?}");
+        }
+        let limited = CloudErrorKind::RateLimited(Some(Duration::from_secs(12)));
+        assert_eq!(decide_delete("EXITED", false, Some(limited)), Move::Wait);
+        assert_eq!(decide_delete("EXITED", false, None), Move::Ask);
+        assert_eq!(decide_delete("TERMINATED", false, None), Move::Confirmed);
+        // ERROR can be terminated; a conflict there is no dead end.
+        assert_eq!(decide_delete("ERROR", false, Some(CloudErrorKind::Conflict)), Move::Ask);
     }
 
     /// A01, A12, E16: whatever the request said, only a status that was read ends it.
@@ -248,7 +322,8 @@ mod tests {
             assert_eq!(decide(status, false, None, 8), Move::Ask, "{status}");
         }
         for seen in [Seen::Absent, Seen::Nothing] {
-            assert_eq!(next_move(&seen, None, Duration::from_secs(8), SETTINGS), Move::Ask);
+            let step = next_move(&seen, None, Duration::from_secs(8), SETTINGS, false);
+            assert_eq!(step, Move::Ask);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::print;
 use crate::clock::SystemClock;
-use crate::cloud::local::{Fault, LocalCloud, Options, Timing};
+use crate::cloud::local::{FAULTS, Fault, FaultValue, LocalCloud, Options, Timing};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = faults_help())]
 pub struct LocalCloudArgs {
     /// State folder: pods, volumes, address and key; created when missing.
     #[arg(long, value_name = "DIR")]
@@ -26,6 +27,18 @@ pub struct LocalCloudArgs {
     /// How far billing is behind, in seconds.
     #[arg(long, hide = true, default_value_t = 3600)]
     billing_lag_sec: u64,
+}
+
+fn faults_help() -> String {
+    let lines = FAULTS.iter().map(|kind| {
+        let value = match kind.value {
+            FaultValue::Times(Some(times)) => format!("[=TIMES], {times} unless given"),
+            FaultValue::Times(None) => "[=TIMES], every time unless given".to_owned(),
+            FaultValue::Seconds(seconds) => format!("[=SECONDS], {seconds} unless given"),
+        };
+        format!("  {}{value}\n      {}\n", kind.name, kind.meaning)
+    });
+    format!("Faults:\n{}", lines.collect::<String>())
 }
 
 /// Runs it and returns the exit code.
@@ -47,6 +60,11 @@ pub fn run(args: &LocalCloudArgs) -> u8 {
 }
 
 async fn serve(args: &LocalCloudArgs) -> u8 {
+    let _ = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_env_filter("podtether=info,warn")
+        .try_init();
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => {

@@ -1,8 +1,8 @@
 //! `podtether transport`: called by rsync, never by people.
 
+use crate::config::Environment;
 use crate::pod::transfer::transport::{self, SETTINGS_ENV, TransportSettings};
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -39,12 +39,11 @@ pub fn run(args: &TransportArgs) -> u8 {
 }
 
 fn settings() -> Result<TransportSettings, String> {
-    #[expect(clippy::disallowed_methods, reason = "moves to config::env when that exists")]
-    let path = std::env::var_os(SETTINGS_ENV);
-    let path = path.map(PathBuf::from).ok_or_else(|| {
+    let env = Environment::from_process();
+    let path = env.transport().ok_or_else(|| {
         format!(
             "{SETTINGS_ENV} is not set; this subcommand is started by podtether's own transfers"
         )
     })?;
-    TransportSettings::read(&path)
+    TransportSettings::read(path)
 }

@@ -4,6 +4,8 @@
 mod error;
 pub mod local;
 pub mod runpod;
+#[cfg(test)]
+pub mod scripted;
 
 pub use error::{CloudError, CloudErrorKind};
 

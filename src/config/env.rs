@@ -49,10 +49,7 @@ pub const VARIABLES: &[Variable] = &[
     ours(API_URL, "Base URL of the RunPod API, for tests; https, or http to this machine."),
     ours(STATE_DIR, "Where podtether keeps its records instead of the platform's state folder."),
     ours(LOG, "What goes to the log, such as `info` or `podtether::pod=debug`."),
-    ours(
-        TRANSPORT,
-        "Set by podtether for rsync's remote shell: the socket of the held connection.",
-    ),
+    ours(TRANSPORT, "Set by podtether for rsync's remote shell: the file with its settings."),
     ours(XDG_STATE_HOME, "The platform's state folder on Linux."),
     ours("NO_COLOR", "No colours, when set to anything."),
     inherited("HOME", "The home folder, for `~` in paths."),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub enum ConfigError {
     /// No file was named and none was found.
     #[error(
-        "no podtether.yaml in {} or any folder above it; change to the project's folder, name the file with --config FILE or PODTETHER_CONFIG, or write one with `podtether init`",
+        "no podtether.yaml in {} or any folder above it; change to the project's folder, name the file with --config FILE or PODTETHER_CONFIG, or start from a file in examples/",
         from.display()
     )]
     NotFound {

@@ -28,7 +28,7 @@ pub fn find(
         let (reason, fix) = if path.is_dir() {
             ("it is a folder", "name the file inside it")
         } else {
-            ("there is no such file", "mend the path, or write the file with `podtether init`")
+            ("there is no such file", "mend the path, or copy a file from examples/ there")
         };
         return Err(ConfigError::Unreadable { path, named_by, reason: reason.to_owned(), fix });
     }

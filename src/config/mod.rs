@@ -84,6 +84,9 @@ pub struct Config {
     pub trainings: Vec<Training>,
     /// What the file allows but a careful owner would want to know. For status and doctor.
     pub warnings: Vec<String>,
+    /// Keys that the file sets and that this version reads but does not act on yet, each with what
+    /// that means. Said wherever a pod is started: a limit that does not hold must not look like one.
+    pub not_yet: Vec<&'static str>,
 }
 
 /// The longest config file that is read, in bytes. A real one has a few kilobytes; a log or a

@@ -68,6 +68,20 @@ struct Resolver<'a> {
     problems: Problems,
 }
 
+/// Keys of the contract that this version reads and does not act on.
+const NOT_YET: &[(&str, &str)] = &[
+    (
+        "limits.budget_usd",
+        "limits.budget_usd is shown in spend_report and does not stop a launch yet",
+    ),
+    ("limits.max_usd_per_job", "limits.max_usd_per_job does not stop a launch yet"),
+    (
+        "fuse.auto_arm_hours",
+        "fuse.auto_arm_hours arms nothing yet: there is no laptop fuse in this version",
+    ),
+    ("idle_minutes", "idle_minutes stops nothing yet: there is no idle watchdog in this version"),
+];
+
 impl Resolver<'_> {
     /// Everything; `None` when a value is missing that a problem already speaks of.
     fn resolve(&mut self, declared: &[Declared]) -> Option<Config> {
@@ -105,6 +119,7 @@ impl Resolver<'_> {
             keychain_account,
             trainings: Vec::new(),
             warnings,
+            not_yet: self.not_yet(),
         })
     }
 
@@ -295,6 +310,14 @@ impl Resolver<'_> {
             warnings.push(text.to_owned());
         }
         warnings
+    }
+
+    fn not_yet(&self) -> Vec<&'static str> {
+        NOT_YET
+            .iter()
+            .filter(|(key, _)| self.file.get(key).is_some())
+            .map(|(_, meaning)| *meaning)
+            .collect()
     }
 }
 

@@ -78,7 +78,9 @@ impl Scene {
         std::fs::write(&path, "").map_err(|error| error.to_string())?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
             .map_err(|error| error.to_string())?;
-        std::fs::write(&path, text.as_bytes()).map_err(|error| error.to_string())
+        std::fs::write(&path, text.as_bytes()).map_err(|error| error.to_string())?;
+        let public = key.public_key().to_openssh().map_err(|error| error.to_string())?;
+        std::fs::write(path.with_extension("pub"), public).map_err(|error| error.to_string())
     }
 
     pub fn dir(&self) -> &Path {

@@ -37,6 +37,13 @@ mod tests {
         script.text.get(start..end)
     }
 
+    /// The worst case of a launch is reckoned with this grace.
+    #[test]
+    fn the_wrapper_waits_as_long_as_the_budget_says() {
+        let grace = crate::domain::Ceiling::KILL_GRACE_SEC;
+        assert!(JOB_WRAPPER.text.contains(&format!("${{PODTETHER_KILL_GRACE_SEC:-{grace}}}")));
+    }
+
     /// The scripts travel alone and cannot share a file, so they share a text.
     #[test]
     fn every_script_judges_a_process_by_the_same_text() {

@@ -182,18 +182,24 @@ fn the_mount_path_is_the_declared_one(draft: &Draft, facts: &Facts, _: &Limits) 
 }
 
 /// Unknown refuses even when no ceiling is set: a spend that nobody can put a number on is not made.
+///
+/// A launch adds no rate, but keeps a pod on the bill that may cost more than the ceiling allows:
+/// one that somebody else created, or from before the ceiling was lowered.
 fn the_price_is_known_and_under_the_ceiling(
     draft: &Draft,
-    _: &Facts,
+    facts: &Facts,
     limits: &Limits,
 ) -> Option<Refusal> {
-    match (draft.adds?, limits.max_usd_per_hour) {
+    let ceiling = limits.max_usd_per_hour;
+    let is_kept = matches!(draft.intent, Intent::Launch { .. }) && ceiling.is_some();
+    let kept = used_pods(draft, facts).filter(|_| is_kept).map(|pod| pod.price);
+    draft.adds.into_iter().chain(kept).find_map(|price| match (price, ceiling) {
         (Price::Unknown, _) => Some(Refusal::PriceUnknown),
         (Price::Known(price), Some(limit)) if price > limit => {
             Some(Refusal::TooExpensive { price, limit })
         }
         _ => None,
-    }
+    })
 }
 
 fn one_live_job_per_pod(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {

@@ -45,7 +45,7 @@ fn launch(force: bool) -> plan::Draft {
         command: RemoteCommand::new(["true"]),
         timeout: Duration::from_secs(1),
     };
-    plan::on_pod(&vehicle(), false, Intent::Launch { force }, vec![step])
+    plan::on_pod(&vehicle(), false, Intent::Launch { force }, vec![step], Some(pod().price))
 }
 
 fn limit(usd: &str) -> Limits {
@@ -174,6 +174,18 @@ fn the_ceiling_on_the_price_is_inclusive_and_an_unknown_price_refuses() {
     assert_eq!(ensure_refusals(&unpriced), [Refusal::PriceUnknown]);
 }
 
+/// A job would keep a pod on the bill that a create could not have put there.
+#[test]
+fn no_job_is_launched_on_a_pod_above_the_ceiling() {
+    let facts = with_pod(|_| {});
+    assert!(refusals(launch(true), &facts, &limit("0.69")).is_empty());
+    let refused = refusals(launch(true), &facts, &limit("0.68"));
+    assert!(matches!(refused[..], [Refusal::TooExpensive { .. }]), "{refused:?}");
+    let unread = with_pod(|pod| pod.price = Price::Unknown);
+    assert_eq!(refusals(launch(true), &unread, &limit("0.69")), [Refusal::PriceUnknown]);
+    assert!(refusals(launch(true), &unread, &Limits::default()).is_empty());
+}
+
 #[test]
 fn starting_a_stopped_pod_is_priced_by_the_catalog_and_held_to_the_same_rules() {
     let facts = with_pod(|pod| pod.status = PodStatus::Exited);
@@ -198,6 +210,17 @@ fn only_a_stopped_pod_is_ever_started() {
         let facts = with_pod(|pod| pod.status = PodStatus::from(word));
         assert_eq!(ensure_draft(&facts).steps, [], "{word}");
     }
+}
+
+/// A launch keeps a pod on the bill, so it is held to the same price as a create.
+#[test]
+fn a_launch_on_a_pod_that_is_too_dear_or_has_no_price_is_refused() {
+    let facts = with_pod(|_| {});
+    assert!(refusals(launch(false), &facts, &limit("0.69")).is_empty());
+    let dear = refusals(launch(false), &facts, &limit("0.5"));
+    assert!(matches!(dear[..], [Refusal::TooExpensive { .. }]));
+    let unpriced = Draft { adds: Some(Price::Unknown), ..launch(false) };
+    assert_eq!(refusals(unpriced, &facts, &Limits::default()), [Refusal::PriceUnknown]);
 }
 
 /// D11: a pod whose volume is not ours, or is mounted elsewhere, loses results at the first stop.

@@ -78,7 +78,7 @@ fn list(looked: &[Looked]) -> String {
 fn how_to_store() -> String {
     if cfg!(target_os = "macos") {
         format!(
-            "Store it with `security add-generic-password -U -s {SERVICE} -a \"$USER\" -w` (it asks for the key), or with `podtether login`"
+            "Store it with `security add-generic-password -U -s {SERVICE} -a \"$USER\" -w` (it asks for the key)"
         )
     } else {
         format!(

@@ -1,15 +1,17 @@
 //! ensure_pod: from nothing, or from a stopped pod, to one that was proven usable.
 
+use super::boot::{self, Boot};
 use super::gather::Needs;
+use super::turn;
+use super::usable::Reached;
 use super::view::created_pod;
 use super::{CloudName, PodView, StepView, Tether};
 use crate::apply::{self, StepError, StepOutcome};
 use crate::cloud::CloudErrorKind;
+use crate::config;
 use crate::domain::{Pod, PodStatus, Vehicle, Volume};
 use crate::error::{Failure, FailureKind, StillBilling};
-use crate::guard::review;
 use crate::plan::{self, EnsureInputs};
-use crate::pod::PodProbe;
 use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,7 +40,8 @@ pub enum EnsureStatus {
     StillInitializing,
     /// Up, but the host's NVIDIA driver is older than min_driver_version.
     DriverTooOld,
-    /// No machine with the allowed GPU is free; nothing was started.
+    /// No machine with the allowed GPU is free, or the pod came up without one; the message says
+    /// whether anything bills.
     StartFailedNoGpu,
 }
 
@@ -68,6 +71,9 @@ pub struct EnsureAnswer {
     pub recovery: Vec<String>,
     /// What stops this pod without being asked.
     pub fuses: Vec<String>,
+    /// What the config leaves open, and what it sets that this version does not act on yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 const NO_FUSE: &str = "none yet: nothing stops this pod by itself; call stop_pod when done, or use `podtether supervise`, which stops it at the end of a job";
@@ -80,13 +86,24 @@ impl Tether {
     /// after something may have been started says that it may bill.
     pub async fn ensure_pod(&self, request: &EnsureRequest) -> Result<EnsureAnswer, Failure> {
         let vehicle = self.vehicle(request.vehicle.as_deref())?;
-        let public_key = crate::pod::ssh::identity::public_key_text(&vehicle.ssh_identity)?;
+        config::check_identity(&vehicle).map_err(|error| {
+            Failure::new(FailureKind::Config, error, "mend the config; nothing was changed")
+        })?;
+        let public_key = crate::pod::ssh::identity::public_key_text(&vehicle.ssh_identity);
+        let started = self.clock.monotonic();
+        let turn = match request.dry_run {
+            true => None,
+            false => Some(turn::take(&vehicle, &*self.clock, request.wait).await?),
+        };
         let needs = Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
         let facts = self.gather(needs).await?;
+        let public_key = public_key.map_err(|error| {
+            Failure::from(error).billing(super::bills(&vehicle.pod_name, &facts.pods))
+        })?;
         let nonce = format!("{:016x}", rand::rng().random::<u64>());
         let named = request.vehicle.is_some();
         let draft = plan::ensure(&vehicle, named, &facts, EnsureInputs { public_key, nonce });
-        let approved = review(draft, &facts, &self.config.limits_for(&vehicle.name))?;
+        let approved = self.review(draft, &facts)?;
         let answer = |status, message: String| EnsureAnswer {
             cloud: self.cloud_name(),
             vehicle: vehicle.name.0.clone(),
@@ -97,6 +114,7 @@ impl Tether {
             plan: None,
             recovery: Vec::new(),
             fuses: vec![NO_FUSE.to_owned()],
+            warnings: self.warnings(),
         };
         let existing = facts.pods_named(&vehicle.pod_name).next().cloned();
         if request.dry_run {
@@ -118,31 +136,41 @@ impl Tether {
             )
             .billing(StillBilling::Unknown));
         }
-        let started = self.clock.monotonic();
-        if let Some(pod) = existing.as_ref().filter(|pod| pod.status == PodStatus::Exited) {
-            self.boots.begin(pod, &*self.clock);
-        }
         let (pod, adopted) = match apply::apply(&approved, &self.ports(None)).await {
             Ok(outcomes) => match (created_pod(&outcomes), existing) {
-                (Some((pod, adopted)), _) => (pod.clone(), adopted),
+                (Some((pod, adopted)), _) => {
+                    // Whoever is next in turn must see it in the list.
+                    self.wait_until_listed(&pod.id).await;
+                    (pod.clone(), adopted)
+                }
                 (None, Some(pod)) => (pod, false),
                 (None, None) => return Err(no_place(&vehicle)),
             },
             Err(error) => match no_capacity(&error.error) {
                 Some(text) => {
-                    let left = left_behind(&error.done);
                     return Ok(EnsureAnswer {
                         recovery: recovery(&vehicle, existing.as_ref()),
                         fuses: Vec::new(),
                         ..answer(
                             Some(EnsureStatus::StartFailedNoGpu),
-                            format!("No machine is free: {text}. No pod was started.{left}"),
+                            format!(
+                                "No machine is free: {text}. No pod was started.{}",
+                                created_volume(&error.done)
+                            ),
                         )
                     });
                 }
-                None => return Err(start_failure(error.error)),
+                None => {
+                    let mut failure = start_failure(error.error);
+                    failure.message.push_str(&created_volume(&error.done));
+                    return Err(failure);
+                }
             },
         };
+        if !approved.steps().is_empty() {
+            boot::note(&vehicle, &Boot { pod: pod.id.clone(), asked_at: self.clock.now() });
+        }
+        drop(turn);
         let wait = request.wait.saturating_sub(self.clock.monotonic().saturating_sub(started));
         let reached = self.wait_until_usable(&vehicle, pod, wait).await?;
         Ok(match reached {
@@ -174,122 +202,48 @@ impl Tether {
                     ),
                 )
             },
-            Reached::NotYet(pod, why) => EnsureAnswer {
+            Reached::NoGpu(pod) => EnsureAnswer {
                 pod: Some(PodView::from(&pod)),
+                recovery: recovery(&vehicle, Some(&pod)),
                 ..answer(
-                    Some(EnsureStatus::StillInitializing),
+                    Some(EnsureStatus::StartFailedNoGpu),
                     format!(
-                        "Pod {} is {} and on the bill, not usable yet: {why}. Call ensure_pod again to go on waiting.",
-                        pod.id, pod.status
+                        "Pod {} is up AND BILLS, but nvidia-smi shows no GPU on it: stop_pod.",
+                        pod.id
                     ),
                 )
             },
-        })
-    }
-
-    /// Reads the endpoint anew every round and believes only a probe (F01, F06).
-    async fn wait_until_usable(
-        &self,
-        vehicle: &Vehicle,
-        mut pod: Pod,
-        wait: Duration,
-    ) -> Result<Reached, Failure> {
-        let id = pod.id.clone();
-        let start = self.clock.monotonic();
-        loop {
-            let mut why = "the provider has not started its container".to_owned();
-            match self.cloud.pod(&id).await {
-                Ok(Some(now)) => pod = now,
-                Ok(None) => why = "the provider does not list it yet".to_owned(),
-                Err(error) => why = error.to_string(),
-            }
-            if pod.status == PodStatus::Running {
-                match self.probe(vehicle, &pod).await {
-                    Ok(probe) if probe.pod_id.as_ref() != Some(&pod.id) => {
-                        why = format!(
-                            "another machine answers at its address ({})",
-                            probe.pod_id.map_or_else(|| "it names no pod".to_owned(), |id| id.0)
-                        );
-                    }
-                    Ok(probe) => {
-                        return Ok(match probe.driver.clone() {
-                            Some(driver) if is_older(&driver, &vehicle.min_driver_version) => {
-                                Reached::DriverTooOld(pod, driver)
-                            }
-                            _ => Reached::Usable(pod, probe),
-                        });
-                    }
-                    Err(failure) if failure.retryable => why = failure.message,
-                    Err(failure) => return Err(failure),
+            Reached::NotYet(pod, why) => {
+                // It was asked to start: a status that says otherwise may be an old one.
+                let bill = if pod.status.bills_compute() { "is" } else { "may be" };
+                EnsureAnswer {
+                    pod: Some(PodView::from(&pod)),
+                    ..answer(
+                        Some(EnsureStatus::StillInitializing),
+                        format!(
+                            "Pod {} is {} and {bill} on the bill, not usable yet: {why}. Call ensure_pod again to go on waiting.",
+                            pod.id, pod.status
+                        ),
+                    )
                 }
             }
-            if let Some(age) =
-                self.boots.age(&pod, &*self.clock).filter(|age| *age > vehicle.boot_max)
-            {
-                return Err(self.give_up_on_boot(vehicle, &pod, age, &why).await);
-            }
-            if self.clock.monotonic().saturating_sub(start) >= wait {
-                return Ok(Reached::NotYet(pod, why));
-            }
-            tokio::time::sleep(vehicle.poll_interval.min(Duration::from_secs(3))).await;
-        }
-    }
-
-    /// I05: a boot that never becomes usable is stopped, read back, and its cost is said.
-    async fn give_up_on_boot(
-        &self,
-        vehicle: &Vehicle,
-        pod: &Pod,
-        age: Duration,
-        why: &str,
-    ) -> Failure {
-        let cost = pod
-            .price
-            .known()
-            .map_or_else(|| "unknown".to_owned(), |rate| rate.cost_of(age).to_string());
-        let message = format!(
-            "pod {} was not usable {} s after its start (boot_max_sec {}), which cost {cost}: {why}",
-            pod.id,
-            age.as_secs(),
-            vehicle.boot_max.as_secs()
-        );
-        match self.stop_pod(&vehicle.name.0).await {
-            Ok(stop) if stop.is_off() => Failure::new(
-                FailureKind::Timeout,
-                format!("{message}. It was stopped and EXITED was read back"),
-                "call ensure_pod again, or terminate the pod first to draw another host",
-            ),
-            Ok(stop) => Failure::new(
-                FailureKind::Unconfirmed,
-                format!("{message}. {}", stop.message),
-                "stop it in the RunPod console",
-            )
-            .billing(StillBilling::Unknown),
-            Err(failure) => Failure::new(
-                FailureKind::Unconfirmed,
-                format!("{message}. Stopping it failed: {}", failure.message),
-                "stop it in the RunPod console",
-            )
-            .billing(StillBilling::Unknown),
-        }
+        })
     }
 }
 
-enum Reached {
-    Usable(Pod, PodProbe),
-    DriverTooOld(Pod, String),
-    NotYet(Pod, String),
-}
-
-/// Compares driver versions number by number; what cannot be read is not older.
-fn is_older(found: &str, wanted: &str) -> bool {
-    let numbers = |text: &str| {
-        text.trim().split('.').map(|part| part.parse::<u32>().ok()).collect::<Option<Vec<_>>>()
-    };
-    match (numbers(found), numbers(wanted)) {
-        (Some(found), Some(wanted)) => found < wanted,
-        _ => false,
-    }
+/// What an earlier step of a plan that failed has put on the bill.
+fn created_volume(done: &[StepOutcome]) -> String {
+    done.iter()
+        .filter_map(|outcome| match outcome {
+            StepOutcome::VolumeCreated(volume) => Some(format!(
+                " Network volume {:?} was created in {} before and bills {} a month.",
+                volume.name,
+                volume.data_center,
+                Volume::usd_per_month(volume.size_gb)
+            )),
+            _ => None,
+        })
+        .collect()
 }
 
 fn no_capacity(error: &StepError) -> Option<String> {
@@ -299,20 +253,6 @@ fn no_capacity(error: &StepError) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// What the steps before a failed create leave on the bill: a volume costs money without a pod, too.
-fn left_behind(done: &[StepOutcome]) -> String {
-    let volumes = done.iter().filter_map(|outcome| match outcome {
-        StepOutcome::VolumeCreated(volume) => Some(format!(
-            " The network volume {:?} was created in {} and bills {} a month.",
-            volume.name,
-            volume.data_center,
-            Volume::usd_per_month(volume.size_gb)
-        )),
-        _ => None,
-    });
-    volumes.collect()
 }
 
 fn recovery(vehicle: &Vehicle, existing: Option<&Pod>) -> Vec<String> {
@@ -374,19 +314,5 @@ pub(super) fn start_failure(error: StepError) -> Failure {
             Failure::new(FailureKind::Internal, message, "this is a mistake in podtether")
                 .billing(StillBilling::Yes)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn driver_versions_are_compared_number_by_number() {
-        assert!(is_older("525.60.13", "535.129.03"));
-        assert!(is_older("535.54", "535.129.03"));
-        assert!(!is_older("535.129.03", "535.129.03"));
-        assert!(!is_older("550.127.05", "535.129.03"));
-        assert!(!is_older("N/A", "535.129.03"));
     }
 }

@@ -5,7 +5,6 @@ use super::{CloudName, Tether, command_line};
 use crate::apply::{self, StepError, StepOutcome};
 use crate::domain::{RemoteCommand, scripts};
 use crate::error::Failure;
-use crate::guard::review;
 use crate::plan::{self, Intent, PodStep};
 use crate::pod::jobs::log_text;
 use crate::pod::{Captured, ExecStatus};
@@ -77,11 +76,8 @@ impl Tether {
             timeout: Duration::from_secs(u64::from(timeout)),
         };
         let named = request.vehicle.is_some();
-        let approved = review(
-            plan::on_pod(&vehicle, named, Intent::Exec, vec![step]),
-            &facts,
-            &self.config.limits_for(&vehicle.name),
-        )?;
+        let draft = plan::on_pod(&vehicle, named, Intent::Exec, vec![step], None);
+        let approved = self.review(draft, &facts)?;
         let shell = self.shell(&vehicle, &pod)?;
         let output = match apply::apply(&approved, &self.ports(Some(&*shell))).await {
             Ok(mut outcomes) => match outcomes.pop() {

@@ -1,6 +1,7 @@
 //! Gathers the facts that a plan needs; what a plan does not need is not asked for.
 
 use super::Tether;
+use crate::domain::{Pod, Price};
 use crate::error::Failure;
 use crate::plan::{Facts, LiveJobs};
 
@@ -14,6 +15,17 @@ pub(super) struct Needs {
 }
 
 impl Tether {
+    /// What the catalog asks for a pod like this one. The provider may report a running pod at 0
+    /// (runpod-python #438), which is no price.
+    pub(super) async fn catalog_price(&self, pod: &Pod) -> Price {
+        let Some((gpu_type, count)) = &pod.gpu else { return Price::Unknown };
+        let needs = Needs { volumes: false, offers_for: Some(*count) };
+        match self.gather(needs).await {
+            Ok(facts) => facts.price_of(gpu_type, *count),
+            Err(_) => Price::Unknown,
+        }
+    }
+
     pub(super) async fn gather(&self, needs: Needs) -> Result<Facts, Failure> {
         let volumes =
             async { if needs.volumes { self.cloud.volumes().await } else { Ok(Vec::new()) } };
@@ -29,10 +41,15 @@ impl Tether {
             tracing::warn!(%error, "the catalog did not answer");
             Vec::new()
         });
-        Ok(Facts {
-            pods: pods?,
-            volumes: volumes?,
-            offers,
+        Ok(Facts { volumes: volumes?, offers, ..self.facts(pods?) })
+    }
+
+    /// Facts of nothing but these pods.
+    pub(super) fn facts(&self, pods: Vec<Pod>) -> Facts {
+        Facts {
+            pods,
+            volumes: Vec::new(),
+            offers: Vec::new(),
             declared: self
                 .config
                 .vehicles
@@ -41,6 +58,6 @@ impl Tether {
                 .collect(),
             tolerated: self.config.tolerated_pods.clone(),
             live_jobs: LiveJobs::Unknown("the pod was not asked".to_owned()),
-        })
+        }
     }
 }

@@ -72,7 +72,7 @@ impl Tether {
             .find(|volume| volume.name == vehicle.network_volume_name)
             .map(|volume| volume.data_center);
         let places = places(&vehicle, volume_in.as_ref(), data_center, &offers)?;
-        let limit = self.config.limits.max_usd_per_hour;
+        let limit = self.config.limits_for(&vehicle.name).max_usd_per_hour;
         let gpus = vehicle
             .gpu_type_ids
             .iter()

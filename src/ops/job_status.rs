@@ -127,16 +127,30 @@ impl From<&Block> for LatestMetrics {
 }
 
 fn note(status: &JobStatus) -> String {
-    match status.state {
+    let state = match status.state {
         JobState::Starting => "The job folder is there, its wrapper has not reported yet.",
-        JobState::Running => "Running. Ask again later; results so far can be pulled with sync_logs.",
-        JobState::Succeeded => "Ended with exit code 0. The pod still bills unless auto_stop was on: sync_logs, then stop_pod.",
-        JobState::Failed => "Ended with a failure; the log tail says more. The pod still bills unless auto_stop was on.",
-        JobState::TimedOut => "The ceiling struck and the job was ended. The pod still bills unless auto_stop was on.",
-        JobState::WrapperLost => "The job's wrapper is gone without an exit code; the job itself may live on, and no auto-stop comes. The pod still bills.",
-        JobState::Orphaned => "The recorded process belongs to an earlier boot or to something else. The pod still bills.",
+        JobState::Running => {
+            "Running. Ask again later; results so far can be pulled with sync_logs."
+        }
+        JobState::Succeeded => {
+            "Ended with exit code 0. The pod still bills unless auto_stop was on: sync_logs, then stop_pod."
+        }
+        JobState::Failed => {
+            "Ended with a failure; the log tail says more. The pod still bills unless auto_stop was on."
+        }
+        JobState::TimedOut => {
+            "The ceiling struck and the job was ended. The pod still bills unless auto_stop was on."
+        }
+        JobState::WrapperLost => {
+            "The job's wrapper is gone without an exit code; the job itself may live on, and no auto-stop comes. The pod still bills."
+        }
+        JobState::Orphaned => {
+            "The recorded process belongs to an earlier boot or to something else. The pod still bills."
+        }
         JobState::Unknown => "It could not be told; this means neither done nor dead. Ask again.",
         JobState::NotFound => "There is no such job on this pod's volume.",
-    }
-    .to_owned()
+    };
+    let more = status.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
+    let lives = if status.lives_on { " Processes of the job live on." } else { "" };
+    format!("{state}{more}{lives}")
 }

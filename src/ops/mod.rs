@@ -1,7 +1,7 @@
 //! What podtether can do, one file per verb: gather facts, let `plan` draft and `guard` review,
 //! carry out through `apply`, and say what is known. Both faces call these and add no behaviour.
 
-mod boot_watch;
+mod boot;
 mod command_line;
 mod ensure;
 mod exec;
@@ -17,7 +17,12 @@ mod status;
 mod stop;
 mod sync;
 mod terminate;
+mod turn;
+mod usable;
 mod view;
+
+#[cfg(test)]
+mod tests;
 
 pub use ensure::{EnsureAnswer, EnsureRequest, EnsureStatus};
 pub use exec::{ExecAnswer, ExecRequest};
@@ -36,8 +41,10 @@ use crate::apply::{Ports, Settings};
 use crate::clock::SharedClock;
 use crate::cloud::Cloud;
 use crate::config::Config;
-use crate::domain::{Pod, Vehicle};
-use crate::error::{Failure, FailureKind};
+use crate::domain::{Pod, PodStatus, Vehicle};
+use crate::error::{Failure, FailureKind, StillBilling};
+use crate::guard::{Approved, review};
+use crate::plan::{Draft, Facts};
 use crate::pod::Shell;
 use shells::Shells;
 use std::ffi::OsString;
@@ -63,7 +70,6 @@ pub struct Tether {
     surroundings: Surroundings,
     settings: Settings,
     shells: Shells,
-    boots: boot_watch::BootWatch,
 }
 
 impl Tether {
@@ -76,8 +82,7 @@ impl Tether {
         surroundings: Surroundings,
     ) -> Self {
         let shells = Shells::new(surroundings.ssh_auth_sock.clone());
-        let (settings, boots) = (Settings::default(), boot_watch::BootWatch::default());
-        Self { config, cloud, clock, surroundings, settings, shells, boots }
+        Self { config, cloud, clock, surroundings, settings: Settings::default(), shells }
     }
 
     /// The same with other waits for effects, such as a longer one for a command line.
@@ -85,6 +90,11 @@ impl Tether {
     pub const fn with_settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
+    }
+
+    /// How long effects are waited for.
+    pub(crate) const fn settings(&self) -> Settings {
+        self.settings
     }
 
     /// The config.
@@ -113,6 +123,12 @@ impl Tether {
         self.config.vehicle(name).cloned().map_err(Failure::bad_input)
     }
 
+    /// What the config leaves open, and what it sets that this version does not act on yet.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let not_yet = self.config.not_yet.iter().map(|text| (*text).to_owned());
+        self.config.warnings.iter().cloned().chain(not_yet).collect()
+    }
+
     fn ports<'a>(&'a self, shell: Option<&'a dyn Shell>) -> Ports<'a> {
         Ports { cloud: &*self.cloud, shell, clock: &*self.clock, settings: self.settings }
     }
@@ -124,7 +140,6 @@ impl Tether {
     }
 
     fn pick_running(vehicle: &Vehicle, pods: &[Pod]) -> Result<Pod, Failure> {
-        use crate::domain::PodStatus;
         let mut ours = pods.iter().filter(|pod| pod.name == vehicle.pod_name && !pod.is_deleted());
         let no_pod = |message: String| {
             Failure::new(
@@ -144,14 +159,30 @@ impl Tether {
                 name: vehicle.pod_name.clone(),
                 ids: vec![pod.id.clone(), second.id.clone()],
             };
-            return Err(vec![refusal].into());
+            return Err(Failure::from(vec![refusal]).billing(bills(&vehicle.pod_name, pods)));
         }
         match pod.status {
             PodStatus::Running => Ok(pod.clone()),
             _ => Err(no_pod(format!(
                 "pod {} of vehicle {} is {}, not RUNNING",
                 pod.id, vehicle.name, pod.status
-            ))),
+            ))
+            .billing(bills(&vehicle.pod_name, pods))),
         }
     }
+
+    /// Has the guard review a draft. A refusal changed nothing, but what ran before runs on, and
+    /// that is said with it.
+    fn review(&self, draft: Draft, facts: &Facts) -> Result<Approved, Failure> {
+        let limits = self.config.limits_for(&draft.vehicle.name);
+        let name = draft.vehicle.pod_name.clone();
+        review(draft, facts, &limits)
+            .map_err(|refusals| Failure::from(refusals).billing(bills(&name, &facts.pods)))
+    }
+}
+
+/// Whether a pod of that name is on the bill.
+fn bills(name: &str, pods: &[Pod]) -> StillBilling {
+    let mut ours = pods.iter().filter(|pod| pod.name == name);
+    if ours.any(|pod| pod.status.bills_compute()) { StillBilling::Yes } else { StillBilling::No }
 }

@@ -37,9 +37,6 @@ pub async fn open(start: &Start, clock: SharedClock) -> Result<(Tether, Vec<Secr
     };
     let path = config::find(start.config.as_deref(), &start.env, &start.cwd).map_err(broken)?;
     let config = config::load(&path, &start.env).map_err(broken)?;
-    for warning in &config.warnings {
-        tracing::warn!("{warning}");
-    }
     let api_url = start.env.api_url().map_err(broken)?;
     let options = match &config.cloud {
         CloudChoice::Local { state_dir } => {

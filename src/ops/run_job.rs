@@ -5,7 +5,6 @@ use super::{CloudName, StepView, Tether, command_line};
 use crate::apply::{self, StepOutcome};
 use crate::domain::{Ceiling, JobId, JobName, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
-use crate::guard::review;
 use crate::plan::{self, Intent, LaunchSpec};
 use rand::RngExt as _;
 use schemars::JsonSchema;
@@ -97,7 +96,10 @@ impl Tether {
         command_line::check_command(&request.command, "the command that the job runs")?;
         let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
         let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
-        let pod = Self::pick_running(&vehicle, &facts.pods)?;
+        let mut pod = Self::pick_running(&vehicle, &facts.pods)?;
+        if pod.price.known().is_none() {
+            pod.price = self.catalog_price(&pod).await;
+        }
         if !request.force {
             facts.live_jobs = self.live_jobs(&vehicle, &pod).await;
         }
@@ -121,8 +123,9 @@ impl Tether {
         };
         let steps = plan::launch_steps(&spec);
         let intent = Intent::Launch { force: request.force };
-        let draft = plan::on_pod(&vehicle, request.vehicle.is_some(), intent, steps);
-        let approved = review(draft, &facts, &self.config.limits_for(&vehicle.name))?;
+        let draft =
+            plan::on_pod(&vehicle, request.vehicle.is_some(), intent, steps, Some(pod.price));
+        let approved = self.review(draft, &facts)?;
         Ok(PlannedJob { vehicle, pod, id, ceiling, approved })
     }
 

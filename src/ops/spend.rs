@@ -57,12 +57,14 @@ impl Tether {
         );
         let (pods, billed, volumes) = (pods?, billed?, volumes?);
         let pod_total: Usd = billed.iter().filter_map(|span| span.total).sum();
-        let disk_usd: Usd = billed.iter().filter_map(|span| span.disk).sum();
+        let disk_usd: Usd = billed.iter().filter_map(|span| span.total.and(span.disk)).sum();
         let volume_usd: Usd = volumes.iter().filter_map(|span| span.total).sum();
         let unread = billed.iter().chain(&volumes).filter(|span| span.total.is_none()).count();
         let running: Vec<&Pod> = pods.iter().filter(|pod| pod.status.bills_compute()).collect();
-        let unpriced = running.iter().filter(|pod| pod.price.known().is_none()).count();
-        let running_usd: Usd = running.iter().filter_map(|pod| running_up(pod, &billed, to)).sum();
+        let estimates: Vec<Usd> =
+            running.iter().filter_map(|pod| running_up(pod, &billed, to)).collect();
+        let unpriced = running.len() - estimates.len();
+        let running_usd: Usd = estimates.into_iter().sum();
         let total_usd = pod_total + volume_usd + running_usd;
         let budget_usd = self.config.limits.budget_usd;
         let mut covers = format!(
@@ -75,7 +77,7 @@ impl Tether {
         }
         if unpriced > 0 {
             covers.push_str(&format!(
-                " {unpriced} pods on the bill have no readable price and are not in the sum."
+                " {unpriced} pods on the bill have no readable price or start and are not in the estimate."
             ));
         }
         Ok(SpendReport {

@@ -7,6 +7,7 @@ use crate::error::Failure;
 use crate::plan::LiveJobs;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::time::Duration;
 
 /// How the vehicle's pod is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -71,6 +72,12 @@ pub struct PodStatusAnswer {
     pub unknown_pods: Vec<PodView>,
 }
 
+/// What the provider says must be told in time also when the pod's shell hangs: a read is cut off
+/// after 5 s, and then nothing would be told at all.
+const ANSWER_IN: Duration = Duration::from_millis(3_900);
+/// The least that the shell is given.
+const LEAST: Duration = Duration::from_millis(400);
+
 impl Tether {
     /// Looks at the vehicle's pod; changes nothing.
     ///
@@ -78,6 +85,9 @@ impl Tether {
     /// When the vehicle is unknown or the pods cannot be listed.
     pub async fn pod_status(&self, vehicle: Option<&str>) -> Result<PodStatusAnswer, Failure> {
         let vehicle = self.vehicle(vehicle)?;
+        let started = self.clock.monotonic();
+        let left =
+            || ANSWER_IN.saturating_sub(self.clock.monotonic().saturating_sub(started)).max(LEAST);
         let facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
         let ours: Vec<_> = facts.pods_named(&vehicle.pod_name).collect();
         let unknown_pods = facts
@@ -133,12 +143,15 @@ impl Tether {
             PodStatus::Terminated | PodStatus::Other(_) => (PodState::Unknown, format!("Status {:?} is not known here; it counts as billing. Look in the RunPod console.", pod.status.as_str())),
         };
         if pod.status == PodStatus::Running {
-            match self.probe(&vehicle, pod).await {
+            let probe = tokio::time::timeout(left(), self.probe(&vehicle, pod)).await;
+            match probe.unwrap_or_else(|_| Err(super::usable::slow_shell(pod))) {
                 Ok(probe) => {
                     answer.gpu_util_percent = probe.gpus.first().and_then(|gpu| gpu.percent);
                     answer.driver_version = probe.driver;
                     answer.volume_free_gb = probe.mount_free.map(|bytes| bytes / 1_000_000_000);
-                    match self.live_jobs(&vehicle, pod).await {
+                    let jobs = tokio::time::timeout(left(), self.live_jobs(&vehicle, pod)).await;
+                    let slow = |_| LiveJobs::Unknown("the pod did not answer in time".to_owned());
+                    match jobs.unwrap_or_else(slow) {
                         LiveJobs::Known(jobs) => {
                             answer.live_jobs = Some(jobs.iter().map(ToString::to_string).collect())
                         }

@@ -3,9 +3,8 @@
 use super::gather::Needs;
 use super::{CloudName, PodView, Tether};
 use crate::apply::{self, OffOutcome, StepOutcome};
-use crate::domain::{Pod, Usd, Vehicle, Volume};
+use crate::domain::{Pod, PodId, Usd, Vehicle, Volume};
 use crate::error::{Failure, StillBilling};
-use crate::guard::review;
 use crate::plan::{self, Facts};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -15,7 +14,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopStatus {
-    /// EXITED was read back after it was asked.
+    /// EXITED was read back after it was asked, or the pod went from the provider's lists.
     Stopped,
     /// It was EXITED before.
     AlreadyStopped,
@@ -69,13 +68,25 @@ impl Tether {
     /// Only when the vehicle is unknown or the pods cannot be listed; then nothing is known and the
     /// failure says so. A stop that was not confirmed is an answer.
     pub async fn stop_pod(&self, vehicle: &str) -> Result<StopAnswer, Failure> {
+        self.stop_known_pod(vehicle, None).await
+    }
+
+    /// The same for a caller who knows the vehicle's pod by its id: that pod is stopped also when the
+    /// list of all pods cannot be read or does not show it.
+    ///
+    /// # Errors
+    /// As [`Self::stop_pod`], when the pod cannot be read by its id either.
+    pub(crate) async fn stop_known_pod(
+        &self,
+        vehicle: &str,
+        known: Option<&PodId>,
+    ) -> Result<StopAnswer, Failure> {
         let vehicle = self.vehicle(Some(vehicle))?;
         let facts = self
-            .gather(Needs::default())
+            .facts_for_a_stop(&vehicle, known)
             .await
             .map_err(|failure| failure.billing(StillBilling::Unknown))?;
-        let draft = plan::stop(&vehicle, true, &facts);
-        let approved = review(draft, &facts, &self.config.limits_for(&vehicle.name))?;
+        let approved = self.review(plan::stop(&vehicle, true, &facts), &facts)?;
         let outcomes = match apply::apply(&approved, &self.ports(None)).await {
             Ok(outcomes) => outcomes,
             Err(error) => {
@@ -86,6 +97,31 @@ impl Tether {
         };
         let volume = self.volume_of(&vehicle).await;
         Ok(self.stop_answer(&vehicle, &facts, &outcomes, volume.as_ref()))
+    }
+
+    /// A05: one list without the pod is no proof that there is none.
+    async fn facts_for_a_stop(
+        &self,
+        vehicle: &Vehicle,
+        known: Option<&PodId>,
+    ) -> Result<Facts, Failure> {
+        let shows_none = |facts: &Facts| facts.pods_named(&vehicle.pod_name).next().is_none();
+        let mut facts = self.gather(Needs::default()).await;
+        for _ in 1..LOOKS_FOR_A_POD {
+            if !facts.as_ref().is_ok_and(shows_none) {
+                break;
+            }
+            tokio::time::sleep(self.settings.off.read_every).await;
+            facts = self.gather(Needs::default()).await;
+        }
+        if let Some(id) = known
+            && !facts.as_ref().is_ok_and(|facts| !shows_none(facts))
+            && let Ok(Some(pod)) = self.cloud.pod(id).await
+            && pod.name == vehicle.pod_name
+        {
+            return Ok(self.facts(vec![pod]));
+        }
+        facts
     }
 
     pub(super) async fn volume_of(&self, vehicle: &Vehicle) -> Option<Volume> {
@@ -125,6 +161,12 @@ impl Tether {
                 StopStatus::AlreadyStopped,
                 format!("It was stopped before: EXITED was read.{rest}"),
             ),
+            (false, false, None) if offs.iter().any(|off| off.observed.is_none()) => (
+                StopStatus::Stopped,
+                format!(
+                    "Off the bill: asked to stop, the pod went from the provider's lists.{rest}"
+                ),
+            ),
             (false, false, None) => (
                 StopStatus::Stopped,
                 format!("Stopped: EXITED was read back after the request.{rest}"),
@@ -132,9 +174,11 @@ impl Tether {
             (false, false, Some(off)) => (StopStatus::StopUnconfirmed, unconfirmed_message(off)),
         };
         let last = unconfirmed.copied().or_else(|| offs.last().copied());
-        let observed = last
-            .and_then(|off| off.observed.as_ref())
-            .or_else(|| ours.first().map(|pod| &pod.status));
+        // What was read before the request is not what came of it.
+        let observed = match last {
+            Some(off) => off.observed.as_ref(),
+            None => ours.first().map(|pod| &pod.status),
+        };
         StopAnswer {
             cloud: self.cloud_name(),
             vehicle: vehicle.name.0.clone(),
@@ -152,6 +196,9 @@ impl Tether {
         }
     }
 }
+
+/// How many lists without the pod it takes to say that there is none.
+const LOOKS_FOR_A_POD: u32 = 3;
 
 /// Says in words what was asked, what was seen and what stands in the way.
 pub(super) fn unconfirmed_message(off: &OffOutcome) -> String {

@@ -5,6 +5,7 @@ use crate::error::{Failure, FailureKind, StillBilling};
 use crate::pod::transfer::{self, Progress, PullRequest, RsyncProgram};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::time::Duration;
 
 /// What has come so far.
 pub type SyncProgress = Progress;
@@ -35,15 +36,18 @@ pub struct SyncAnswer {
 }
 
 impl Tether {
-    /// Pulls `<mount>/<subdir>` into `<local_log_dir>/<subdir>`. Never deletes anything here.
+    /// Pulls `<mount>/<subdir>` into `<local_log_dir>/<subdir>`. Never deletes anything here. A pull
+    /// that takes longer than `limit` is broken off; the next one goes on where it was.
     ///
     /// # Errors
-    /// Bad input, no running pod, or a transfer that could not be made. An incomplete one is an answer.
+    /// Bad input, no running pod, a transfer that could not be made, or the limit. An incomplete
+    /// one is an answer.
     pub async fn sync_logs(
         &self,
         subdir: &str,
         vehicle: Option<&str>,
-        progress: impl FnMut(Progress) + Send,
+        limit: Option<Duration>,
+        mut progress: impl FnMut(Progress) + Send,
     ) -> Result<SyncAnswer, Failure> {
         let vehicle = self.vehicle(vehicle)?;
         let subdir = checked_subdir(subdir)?;
@@ -71,7 +75,20 @@ impl Tether {
             local_dir.clone(),
         );
         let shell = self.shell(&vehicle, &pod)?;
-        let report = transfer::pull(&request, &*shell, progress).await.map_err(failed)?;
+        let mut seen = Progress::default();
+        let pull = transfer::pull(&request, &*shell, |now| {
+            seen = now;
+            progress(now);
+        });
+        let pulled = match limit {
+            // Letting go of a pull ends its rsync with a TERM, which keeps what has come.
+            Some(limit) => tokio::time::timeout(limit, pull).await.ok(),
+            None => Some(pull.await),
+        };
+        let Some(pulled) = pulled else {
+            return Err(still_pulling(seen));
+        };
+        let report = pulled.map_err(failed)?;
         let mut missing = report.missing;
         missing.truncate(50);
         Ok(SyncAnswer {
@@ -86,6 +103,12 @@ impl Tether {
             warnings: report.warnings,
         })
     }
+}
+
+fn still_pulling(seen: Progress) -> Failure {
+    let message = format!("{} of {} bytes have come so far", seen.bytes, seen.total_bytes);
+    let hint = "call sync_logs again with the same arguments: it goes on where it was";
+    Failure::new(FailureKind::Timeout, message, hint).billing(StillBilling::Yes).retryable()
 }
 
 /// D08, H03: a folder below the mount path, and nothing that could lead out of it.

@@ -5,7 +5,6 @@ use super::{CloudName, Tether};
 use crate::apply::{self, StepOutcome};
 use crate::domain::{Usd, Volume};
 use crate::error::{Failure, FailureKind, StillBilling};
-use crate::guard::review;
 use crate::plan;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,11 +47,7 @@ impl Tether {
     ) -> Result<TerminateAnswer, Failure> {
         let vehicle = self.vehicle(Some(vehicle))?;
         let facts = self.gather(Needs::default()).await?;
-        let approved = review(
-            plan::terminate(&vehicle, true, confirm, &facts),
-            &facts,
-            &self.config.limits_for(&vehicle.name),
-        )?;
+        let approved = self.review(plan::terminate(&vehicle, true, confirm, &facts), &facts)?;
         let outcomes = apply::apply(&approved, &self.ports(None)).await.map_err(|error| {
             super::ensure::start_failure(error.error).billing(StillBilling::Unknown)
         })?;

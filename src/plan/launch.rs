@@ -15,8 +15,8 @@ const PLACED: [Script; 2] = [scripts::JOB_WRAPPER, scripts::STOP_POD];
 
 /// For placing one small file. Generous: a network volume may be slow to answer.
 const PLACE_TIMEOUT: Duration = Duration::from_secs(30);
-/// `launch_job.sh` waits 10 s for the wrapper.
-const LAUNCH_TIMEOUT: Duration = Duration::from_secs(40);
+/// `launch_job.sh` waits 20 s for the wrapper.
+const LAUNCH_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Everything about a launch. Nothing is left to decide once it is drafted.
 #[derive(Clone, Debug, PartialEq, Eq)]

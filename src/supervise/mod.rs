@@ -3,10 +3,12 @@
 
 mod capture;
 mod follow;
+mod options;
 mod run;
 mod state;
 mod summary;
 
-pub use run::{Note, Options, run};
+pub use options::{Note, Options};
+pub use run::run;
 pub use state::{Effect, End, Event, State, Terms, exit_code, next};
 pub use summary::{Pulled, StepTrouble, Summary};

@@ -3,62 +3,25 @@
 
 use super::capture::capture;
 use super::follow::Follower;
+use super::options::{Note, Options};
 use super::state::{self, Effect, End, Event, State, Terms};
 use super::summary::{Spec, Summary};
+use crate::apply::OffSettings;
 use crate::domain::{Ceiling, JobId, JobState, Pod, Usd, Vehicle};
-use crate::error::{Failure, FailureKind};
-use crate::ops::{LatestMetrics, RunJobRequest, SyncProgress, Tether};
+use crate::error::{Failure, FailureKind, StillBilling};
+use crate::ops::Tether;
 use chrono::{DateTime, TimeDelta, Utc};
-use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
-
-/// What is asked of a supervised run.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The job.
-    pub job: RunJobRequest,
-    /// How often the job is looked at.
-    pub interval: Duration,
-    /// How long it is followed at most; the ceiling, the kill grace and `backstop` when `None`.
-    pub max_wait: Option<Duration>,
-    /// What is added to the ceiling for `max_wait`.
-    pub backstop: Duration,
-    /// Leave the pod running at the end.
-    pub no_stop: bool,
-    /// A folder below the mount path that is pulled at the end, apart from the job's own.
-    pub sync_subdir: Option<String>,
-    /// Where the summary goes; `supervise-<job_id>.json` in the vehicle's log folder when `None`.
-    pub summary_path: Option<PathBuf>,
-}
-
-/// What a run tells while it goes on.
-#[derive(Clone, Debug)]
-pub enum Note {
-    /// Something happened, in a sentence.
-    Said(String),
-    /// How far the job is.
-    Progress {
-        /// What is known of the job.
-        state: JobState,
-        /// The latest numbers in its log.
-        metrics: Option<LatestMetrics>,
-        /// Since the launch.
-        elapsed: Duration,
-        /// Until the ceiling strikes.
-        ceiling: Ceiling,
-        /// What the pod has cost since the launch, when its price is known.
-        cost: Option<Usd>,
-    },
-    /// Results are coming.
-    Pulling(SyncProgress),
-}
 
 /// Signals, as they reach the loop.
 pub type Signals = mpsc::UnboundedReceiver<Event>;
 
 /// How often an unconfirmed stop is asked again at the end of a run.
 const MAX_STOPS: u32 = 5;
+/// How long capture may hold up the stop. A pull that stands still ends by itself long before; one
+/// that crawls would keep the pod on the bill for ever (D01).
+const CAPTURE_MAX: Duration = Duration::from_secs(3600);
 
 /// Runs a job under supervision. Returns the summary, whose `process_exit_code` is the outcome, and
 /// the points of the reward curve.
@@ -98,11 +61,15 @@ pub async fn run(
         worst_case(&job.pod, job.ceiling)
             .map_or_else(|| "unknown".to_owned(), |usd| usd.to_string()),
     )));
+    for warning in tether.warnings() {
+        tell(Note::Said(format!("note: {warning}")));
+    }
     let longest = job.ceiling.duration()
         + Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC))
         + options.backstop;
     let max_wait = options.max_wait.unwrap_or(longest);
-    let deadline = started_at + TimeDelta::from_std(max_wait).unwrap_or(TimeDelta::MAX);
+    let deadline = later(started_at, max_wait);
+    let began = tether.clock().monotonic();
     let terms = Terms { deadline, no_stop: options.no_stop, max_stops: MAX_STOPS };
     summary.set_terms(terms);
     summary.job_id = Some(job.id.to_string());
@@ -119,6 +86,7 @@ pub async fn run(
         ceiling: job.ceiling,
         deadline,
         launched_at: tether.clock().now(),
+        stops: 0,
         follower: Follower::new(tether, &job.vehicle, &job.pod, &job.id),
         look_at_once: false,
         summary,
@@ -136,9 +104,11 @@ pub async fn run(
     };
     while effect != Effect::Finish {
         let event = run.carry_out(effect, signals, tell).await;
-        let now = tether.clock().now();
+        // C02: a wall clock that is set back does not put the deadline off.
+        let elapsed = tether.clock().monotonic().saturating_sub(began);
+        let now = tether.clock().now().max(later(started_at, elapsed));
         (state, effect) = state::next(&state, &event, now, terms);
-        run.record(&state);
+        run.record(&state, options.no_stop);
         save(&mut run.summary, tell);
     }
     let curve = run.follower.curve();
@@ -150,6 +120,13 @@ pub async fn run(
     summary.process_exit_code = Some(code);
     save(&mut summary, tell);
     (summary, curve)
+}
+
+fn later(at: DateTime<Utc>, by: Duration) -> DateTime<Utc> {
+    TimeDelta::from_std(by)
+        .ok()
+        .and_then(|by| at.checked_add_signed(by))
+        .unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
 fn worst_case(pod: &Pod, ceiling: Ceiling) -> Option<Usd> {
@@ -170,7 +147,8 @@ fn refused(mut summary: Summary, tether: &Tether, options: &Options, failure: Fa
         FailureKind::Refused | FailureKind::BadInput | FailureKind::NoPod | FailureKind::Config
     );
     summary.refused = is_refusal;
-    summary.pod_may_still_be_running = failure.kind != FailureKind::NoPod;
+    summary.pod_may_still_be_running =
+        failure.kind != FailureKind::NoPod || failure.still_billing != StillBilling::No;
     summary.reason = Some(failure.message.clone());
     summary.trouble("dry_run", &failure);
     summary.ended_at = Some(tether.clock().now());
@@ -200,6 +178,8 @@ struct Run<'a> {
     follower: Follower<'a>,
     /// Whether the next look is not to wait for the end of the job.
     look_at_once: bool,
+    /// How often a stop was asked.
+    stops: u32,
     summary: Summary,
 }
 
@@ -217,7 +197,8 @@ impl Run<'_> {
         for _ in 0..if answer_was_lost { 5 } else { 0 } {
             match self.follower.look().await {
                 Ok((JobState::NotFound, _)) => break,
-                Ok((state, _)) if state != JobState::Unknown => {
+                // Placed files look like a job that starts; only one that was launched goes on.
+                Ok((state, _)) if !matches!(state, JobState::Unknown | JobState::Starting) => {
                     tell(Note::Said(format!("the job did start: {state}")));
                     self.summary.adopted_after_launch_timeout = true;
                     return State::Following;
@@ -239,16 +220,32 @@ impl Run<'_> {
             Effect::AskProvider => self.ask_provider(signals, tell).await,
             Effect::Capture => {
                 let mut left = false;
+                let mut late = false;
                 tokio::select! {
                     () = capture(self.tether, self.options, self.vehicle, self.id, &mut self.summary, tell) => {}
+                    () = tokio::time::sleep(CAPTURE_MAX) => late = true,
                     () = leave(signals) => left = true,
+                }
+                if late {
+                    let minutes = CAPTURE_MAX.as_secs() / 60;
+                    let why = format!(
+                        "not done after {minutes} min and given up, so that the pod is stopped; what came is kept"
+                    );
+                    tell(Note::Said(format!("capture: {why}")));
+                    self.summary.trouble("capture", why);
                 }
                 if left { Event::Leave } else { Event::Captured }
             }
             Effect::Stop => {
                 let tether = self.tether;
+                let pause = stop_pause(self.stops, tether.settings().off);
+                self.stops += 1;
+                let stop = async {
+                    tokio::time::sleep(pause).await;
+                    tether.stop_known_pod(&self.vehicle.name.0, Some(&self.pod.id)).await
+                };
                 tokio::select! {
-                    stopped = tether.stop_pod(&self.vehicle.name.0) => self.stopped(stopped, tell),
+                    stopped = stop => self.stopped(stopped, tell),
                     () = leave(signals) => Event::Leave,
                 }
             }
@@ -354,14 +351,14 @@ impl Run<'_> {
     }
 
     /// Keeps the summary in step with the state.
-    fn record(&mut self, state: &State) {
+    fn record(&mut self, state: &State, no_stop: bool) {
         let end = match state {
             State::Following => None,
             State::Capturing(end) | State::Stopping { end, .. } => Some(end),
             State::Over { end, .. } => end.as_ref(),
         };
         match end {
-            Some(End::MaxWait) => self.summary.force_stopped = true,
+            Some(End::MaxWait) => self.summary.force_stopped = !no_stop,
             Some(End::PodOff(status)) => self.summary.trouble(
                 "follow",
                 format!("the pod was found {status} before the job was seen to end"),
@@ -373,6 +370,16 @@ impl Run<'_> {
     }
 }
 
+/// A01: how long to wait before the stop is asked for again. A stop fails at once while the laptop is
+/// offline, and tries without a pause would all be spent in a few seconds.
+fn stop_pause(stops: u32, off: OffSettings) -> Duration {
+    match stops {
+        0 => Duration::ZERO,
+        _ => (off.ask_again_after.saturating_mul(2_u32.saturating_pow(stops - 1)))
+            .min(off.budget / 4),
+    }
+}
+
 /// Waits for the word to leave at once: SIGTERM, or SIGINT once the orderly end has begun.
 async fn leave(signals: &mut Signals) {
     loop {
@@ -381,5 +388,27 @@ async fn leave(signals: &mut Signals) {
             Some(_) => {}
             None => std::future::pending().await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A01: tries that fail at once are spread out, and none waits longer than a part of the budget.
+    #[test]
+    fn a_stop_that_fails_at_once_is_not_asked_again_at_once() {
+        let off = OffSettings { budget: Duration::from_secs(120), ..OffSettings::default() };
+        let pauses: Vec<u64> =
+            (0..MAX_STOPS).map(|stops| stop_pause(stops, off).as_secs()).collect();
+        assert_eq!(pauses, [0, 8, 16, 30, 30]);
+        assert_eq!(stop_pause(u32::MAX, off), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_deadline_beyond_all_time_is_no_overflow() {
+        let at = DateTime::UNIX_EPOCH;
+        assert_eq!(later(at, Duration::MAX), DateTime::<Utc>::MAX_UTC);
+        assert_eq!((later(at, Duration::from_secs(60)) - at).num_seconds(), 60);
     }
 }

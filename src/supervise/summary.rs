@@ -71,7 +71,7 @@ pub struct Summary {
     pub state: Option<String>,
     /// Its exit code.
     pub exit_code: Option<i32>,
-    /// Whether `max_wait` passed before the job ended.
+    /// Whether `max_wait` passed before the job ended, and the pod was stopped for that.
     pub force_stopped: bool,
     /// Whether the answer to the launch was lost and the job was found all the same.
     pub adopted_after_launch_timeout: bool,
@@ -105,6 +105,9 @@ pub struct Summary {
     pub summary_path: Option<PathBuf>,
 }
 
+/// How much trouble is written down; the first of it tells most.
+const MAX_TROUBLES: usize = 100;
+
 impl Summary {
     /// An empty summary of a run that starts now. Until a stop was read back, the pod may be running.
     pub(super) const fn new(cloud: CloudName, spec: Spec, started_at: DateTime<Utc>) -> Self {
@@ -136,7 +139,11 @@ impl Summary {
     }
 
     pub(super) fn trouble(&mut self, step: &'static str, error: impl std::fmt::Display) {
-        self.errors.push(StepTrouble { step, error: error.to_string() });
+        let trouble = StepTrouble { step, error: error.to_string() };
+        // A link that is down for hours says the same at every look.
+        if self.errors.len() < MAX_TROUBLES && !self.errors.contains(&trouble) {
+            self.errors.push(trouble);
+        }
     }
 
     pub(super) fn set_terms(&mut self, terms: Terms) {

@@ -680,7 +680,7 @@ fn each_layer_of_finding_the_file_goes_before_the_next() {
     assert!(folder.contains("it is a folder"), "{folder}");
     let empty = tempfile::tempdir().unwrap();
     let missing = config::find(None, &none, empty.path()).unwrap_err().to_string();
-    assert!(missing.contains("podtether init") && missing.contains("--config"), "{missing}");
+    assert!(missing.contains("examples/") && missing.contains("--config"), "{missing}");
 }
 
 fn with_identity(path: &Path) -> Vehicle {

@@ -1,9 +1,13 @@
 //! Every answer of the local cloud against the provider's own OpenAPI document, which lies beside
 //! the project and is not part of it.
 
-use crate::local_cloud::{GPU, Rig};
+use crate::local_cloud::{GPU, Rig, program};
+use podtether::clock::Clock;
+use podtether::cloud::local::{LocalCloud, Options, Timing};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The provider's OpenAPI document, or a loud word that it is missing.
 #[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
@@ -139,16 +143,22 @@ async fn every_answer_is_one_that_the_provider_documents() {
 
     // Pods, in every status.
     let create = ("POST", PODS);
+    rig.set_faults(&["never-boots=1"]).await;
     let pod = c.drive(rig, create, PODS, Some(rig.create_body(Some(&volume))), 201).await;
     let id = pod["id"].as_str().unwrap().to_owned();
     let (pod_path, action_path) = (format!("{PODS}/{id}"), format!("{PODS}/{id}/action"));
     let action = |name: &str| Some(json!({"action": name}));
     let act = ("POST", ACTION);
-    for status in ["PROVISIONING", "STARTING", "RUNNING"] {
+    c.drive(rig, ("GET", POD), &pod_path, None, 200).await;
+    for status in ["STARTING", "RUNNING"] {
         rig.until(&id, |pod| pod["status"] == status).await;
         c.drive(rig, ("GET", POD), &pod_path, None, 200).await;
         c.drive(rig, ("GET", PODS), "/v2/pods?includeClusterPods=true", None, 200).await;
         c.drive(rig, act, &action_path, action("start"), 409).await;
+        if status == "STARTING" {
+            c.drive(rig, act, &action_path, action("stop"), 200).await;
+            c.drive(rig, act, &action_path, action("start"), 200).await;
+        }
     }
     rig.reachable(&id).await;
     c.drive(rig, ("GET", POD), &pod_path, None, 200).await;
@@ -163,6 +173,9 @@ async fn every_answer_is_one_that_the_provider_documents() {
     c.drive(rig, act, &action_path, action("explode"), 422).await;
     c.drive(rig, act, &action_path, Some(json!({"action": "stop", "force": true})), 422).await;
     c.drive(rig, act, &action_path, action("terminate"), 204).await;
+    let pod = c.drive(rig, create, PODS, Some(rig.create_body(None)), 201).await;
+    let other = format!("{PODS}/{}", pod["id"].as_str().unwrap());
+    c.drive(rig, ("DELETE", POD), &other, None, 204).await;
     c.drive(rig, act, &action_path, action("stop"), 404).await;
     c.drive(rig, ("GET", POD), &pod_path, None, 404).await;
     c.drive(rig, ("DELETE", POD), &pod_path, None, 404).await;
@@ -284,4 +297,81 @@ async fn a_stopped_pod_bills_its_running_time_and_nothing_after() {
     lagging.run(port, "true").await;
     let (_, billing) = lagging.api("GET", POD_BILLING, None).await;
     assert_eq!(billing["records"], json!([]), "nothing of the last hour is known yet");
+}
+
+/// A clock that moves when it is told to.
+struct SetClock(std::sync::Mutex<chrono::DateTime<chrono::Utc>>);
+
+impl Clock for SetClock {
+    fn now(&self) -> chrono::DateTime<chrono::Utc> {
+        *self.0.lock().unwrap()
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// I02, I04: hours cut by bucket edges are counted once, and the last hour is not known yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn billing_adds_up_over_buckets_and_lags_by_an_hour() {
+    let start = "2026-11-26T22:30:00Z".parse::<chrono::DateTime<chrono::Utc>>().unwrap();
+    let clock = Arc::new(SetClock(std::sync::Mutex::new(start)));
+    let at = |minutes: i64| *clock.0.lock().unwrap() = start + chrono::TimeDelta::minutes(minutes);
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        state: folder.path().join("state"),
+        port: 0,
+        faults: Vec::new(),
+        program: program().to_owned(),
+        timing: Timing::default(),
+    };
+    let cloud = LocalCloud::start(options, Arc::<SetClock>::clone(&clock)).await.unwrap();
+    let (url, key) = (cloud.url().to_owned(), cloud.key());
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(cloud.serve(async { drop(ended.await) }));
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let post = async |path: &str, body: Value| -> Value {
+        let request = client.post(format!("{url}{path}")).bearer_auth(key.reveal()).json(&body);
+        request.send().await.unwrap().json().await.unwrap()
+    };
+    let records = async |path: &str, field: &str| -> Vec<(String, f64)> {
+        let request = client.get(format!("{url}{path}")).bearer_auth(key.reveal());
+        let answer: Value = request.send().await.unwrap().json().await.unwrap();
+        let records = answer["records"].as_array().unwrap().iter();
+        records
+            .map(|one| {
+                (one["startTime"].as_str().unwrap()[..13].to_owned(), one[field].as_f64().unwrap())
+            })
+            .collect()
+    };
+    let volume = json!({"name": "data", "size": 10, "dataCenter": "US-KS-2"});
+    post(VOLUMES, volume).await;
+    let body = json!({
+        "name": "rover", "image": "x", "disk": 10,
+        "gpu": {"id": "NVIDIA H100 80GB HBM3", "count": 2},
+        "dataCenterIds": ["US-KS-2"],
+    });
+    let pod = post(PODS, body).await;
+    assert_eq!(pod["cost"], json!(5.38));
+    let action = format!("{PODS}/{}/action", pod["id"].as_str().unwrap());
+
+    at(120);
+    let by_day = format!("{POD_BILLING}?bucketSize=day");
+    let known = records(&by_day, "gpuAmount").await;
+    assert_eq!(known, [("2026-11-26T00".to_owned(), 5.38)], "the first hour, no more");
+    post(&action, json!({"action": "stop"})).await;
+    at(24 * 60);
+    let known = records(&by_day, "gpuAmount").await;
+    let (first, second) = ("2026-11-26T00".to_owned(), "2026-11-27T00".to_owned());
+    assert_eq!(known, [(first, 8.07), (second, 2.69)], "an hour and a half, and half an hour");
+    let by_hour = records(&format!("{POD_BILLING}?bucketSize=hour"), "gpuAmount").await;
+    assert_eq!(by_hour.iter().map(|(_, amount)| *amount).collect::<Vec<_>>(), [2.69, 5.38, 2.69]);
+    // $0.70 for a month of 730 hours, each rounded up to the micro-dollar; 23 hours are known.
+    let volumes = records(&format!("{VOLUME_BILLING}?bucketSize=month"), "totalAmount").await;
+    assert_eq!(volumes, [("2026-11-01T00".to_owned(), 0.022_057)]);
+
+    end.send(()).unwrap();
+    serving.await.unwrap().unwrap();
 }

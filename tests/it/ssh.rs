@@ -100,7 +100,7 @@ async fn a_timeout_leaves_the_connection_usable() {
 /// sshd frees no slot while a command lives, so after ten that hang a connection is full.
 #[tokio::test]
 async fn commands_that_hang_do_not_use_up_the_shell() {
-    let Some(sshd) = Sshd::start_with("MaxSessions 3") else { return };
+    let Some(sshd) = Sshd::start_with("MaxSessions 3", "") else { return };
     let shell = PodShell::new(sshd.target(), tuning());
     let hang = RemoteCommand::shell_line("exec sleep 600");
     for _ in 0..3 {

@@ -178,6 +178,12 @@ pub fn driver(cuda: &str) -> &'static str {
     HOSTS.iter().find(|(version, _)| *version == cuda).map_or("550.127.05", |(_, driver)| driver)
 }
 
+/// Micro-dollars for one GB for one month, up to the first terabyte and beyond it (RunPod's
+/// storage documentation, network volumes).
+pub const MONTHLY_RATES: (i64, i64) = (70_000, 50_000);
+/// Hours that count as a month: a twelfth of a year.
+pub const HOURS_A_MONTH: i64 = 730;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -142,6 +142,8 @@ async fn start(state_dir: &Path, program: &Path) -> Result<RunningCloud, StartEr
     let mut child = command
         .args(["local-cloud", "--detach", "--state"])
         .arg(paths.root())
+        // Whatever its first user has in the environment, a real key among it, is not the daemon's.
+        .env_clear()
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(log)

@@ -28,6 +28,19 @@ pub(super) const NO_CAPACITY: &str = "no-capacity";
 pub(super) const SLOW_BOOT: &str = "slow-boot";
 pub(super) const STOP_WITHOUT_EFFECT: &str = "stop-without-effect";
 pub(super) const RATE_LIMITED: &str = "rate-limited";
+pub(super) const CREATE_ERROR: &str = "create-error-after-effect";
+pub(super) const EDGE_HTML: &str = "edge-html";
+pub(super) const EDGE_1010: &str = "edge-1010";
+pub(super) const EMPTY_REPLY: &str = "empty-reply";
+pub(super) const LATE_ENVIRONMENT: &str = "late-environment";
+pub(super) const LIST_LAG: &str = "list-lag";
+pub(super) const NEVER_BOOTS: &str = "never-boots";
+pub(super) const OLD_DRIVER: &str = "old-driver";
+pub(super) const READ_ONLY_KEY: &str = "read-only-key";
+pub(super) const RETIRED: &str = "retired";
+pub(super) const STALE_PORT: &str = "stale-port";
+pub(super) const STOP_REFUSED: &str = "stop-refused";
+pub(super) const ZERO_GPUS: &str = "zero-gpus";
 
 /// Every fault there is.
 pub const FAULTS: &[FaultKind] = &[
@@ -55,6 +68,71 @@ pub const FAULTS: &[FaultKind] = &[
         name: RATE_LIMITED,
         meaning: "requests are answered with 429",
         value: FaultValue::Times(Some(3)),
+    },
+    FaultKind {
+        name: CREATE_ERROR,
+        meaning: "a pod is created and the answer is 500",
+        value: FaultValue::Times(Some(1)),
+    },
+    FaultKind {
+        name: EDGE_HTML,
+        meaning: "requests are answered with 502 and a page of HTML",
+        value: FaultValue::Times(Some(1)),
+    },
+    FaultKind {
+        name: EDGE_1010,
+        meaning: "requests are answered with 403 and `error code: 1010`, as by the edge",
+        value: FaultValue::Times(Some(1)),
+    },
+    FaultKind {
+        name: EMPTY_REPLY,
+        meaning: "requests take effect and are answered with 200 and no body",
+        value: FaultValue::Times(Some(1)),
+    },
+    FaultKind {
+        name: LATE_ENVIRONMENT,
+        meaning: "the environment file is written so much later than SSH is there",
+        value: FaultValue::Seconds(2),
+    },
+    FaultKind {
+        name: LIST_LAG,
+        meaning: "a new pod is in no list and has no page of its own for so long",
+        value: FaultValue::Seconds(5),
+    },
+    FaultKind {
+        name: NEVER_BOOTS,
+        meaning: "a pod stays STARTING for ever, and bills",
+        value: FaultValue::Times(None),
+    },
+    FaultKind {
+        name: OLD_DRIVER,
+        meaning: "a pod boots on a host with a driver that is too old",
+        value: FaultValue::Times(None),
+    },
+    FaultKind {
+        name: READ_ONLY_KEY,
+        meaning: "the account's key may read and nothing else",
+        value: FaultValue::Times(None),
+    },
+    FaultKind {
+        name: RETIRED,
+        meaning: "requests are answered with 410: this version of the API is gone",
+        value: FaultValue::Times(None),
+    },
+    FaultKind {
+        name: STALE_PORT,
+        meaning: "after a start so many reads of a pod show the SSH port of before",
+        value: FaultValue::Times(Some(1)),
+    },
+    FaultKind {
+        name: STOP_REFUSED,
+        meaning: "a pod with a network volume cannot be stopped, only terminated",
+        value: FaultValue::Times(None),
+    },
+    FaultKind {
+        name: ZERO_GPUS,
+        meaning: "a pod boots without a GPU",
+        value: FaultValue::Times(None),
     },
 ];
 

@@ -1,14 +1,17 @@
 //! A pod's life: boot in steps, stop, terminate, and going on after the daemon was killed.
 
-use super::api::Problem;
 use super::catalog;
 use super::document::{Mount, Pod, Status};
-use super::faults::SLOW_BOOT;
+use super::faults::{LATE_ENVIRONMENT, NEVER_BOOTS, OLD_DRIVER, SLOW_BOOT, ZERO_GPUS};
 use super::pod::{Folder, Machine, Sshd, SshdSetup, kill_all};
+use super::problem::Problem;
 use super::twin::Twin;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The driver of a host that is too old for what podtether's users run.
+const OLD_DRIVER_VERSION: &str = "525.60.13";
 
 /// How a pod comes to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +43,21 @@ impl Twin {
         }
         if kind == Boot::Fresh {
             tokio::time::sleep(self.timing.provisioning).await;
-            if !self.step(id, boot, |pod| pod.status = Status::Starting)? {
-                return Ok(());
-            }
+        }
+        // Asked before STARTING can be seen, so that who sees it may switch a fault off again.
+        let (never, slow) = {
+            let mut faults = self.faults();
+            let booting = kind != Boot::Recovered;
+            (booting && faults.happens(NEVER_BOOTS), faults.seconds(SLOW_BOOT).unwrap_or(0))
+        };
+        if kind == Boot::Fresh && !self.step(id, boot, |pod| pod.status = Status::Starting)? {
+            return Ok(());
         }
         if kind != Boot::Recovered {
-            let slow = self.faults().seconds(SLOW_BOOT).map_or(0, u64::from);
-            tokio::time::sleep(self.timing.starting + Duration::from_secs(slow)).await;
+            if never {
+                return Ok(());
+            }
+            tokio::time::sleep(self.timing.starting + Duration::from_secs(slow.into())).await;
         }
         let live = self.live(id);
         let mut sshd = live.lock().await;
@@ -74,9 +85,20 @@ impl Twin {
         }
         let server = self.serve_ssh(&pod, kind).await?;
         let port = server.as_ref().map(Sshd::port);
-        self.write_environment(&pod, port)?;
         *sshd = server;
-        self.step(id, boot, |pod| pod.ssh_port = port)?;
+        let late = self.faults().seconds(LATE_ENVIRONMENT);
+        if late.is_none() {
+            self.write_environment(&pod, port)?;
+        }
+        let current = self.step(id, boot, |pod| pod.ssh_port = port)?;
+        if let Some(late) = late.filter(|_| current) {
+            drop(sshd);
+            tokio::time::sleep(Duration::from_secs(late.into())).await;
+            let _whole = live.lock().await;
+            if self.document().pod(id).is_some_and(|pod| pod.boot == boot) {
+                self.write_environment(&pod, port)?;
+            }
+        }
         Ok(())
     }
 
@@ -91,11 +113,16 @@ impl Twin {
     fn prepare(&self, pod: &Pod, kind: Boot) -> Result<(), Problem> {
         let folder = self.folder(&pod.id);
         let gpu = catalog::gpu(&pod.gpu_id);
+        let (old, none) = {
+            let mut faults = self.faults();
+            (faults.happens(OLD_DRIVER), faults.happens(ZERO_GPUS))
+        };
+        let driver = if old { OLD_DRIVER_VERSION } else { catalog::driver(&pod.cuda) };
         let machine = Machine {
             gpu: pod.gpu_id.clone(),
-            count: pod.gpu_count,
+            count: if none { 0 } else { pod.gpu_count },
             memory_mib: gpu.map_or(0, |gpu| gpu.memory_mib),
-            driver: catalog::driver(&pod.cuda).to_owned(),
+            driver: driver.to_owned(),
             cuda: pod.cuda.clone(),
         };
         let failed = |error| Problem::internal(&format!("pod folder not made: {error}"));
@@ -104,9 +131,10 @@ impl Twin {
         }
         folder.prepare(&self.program, &machine).map_err(failed)?;
         let Some(mount) = &pod.mount else { return Ok(()) };
-        let link = Path::new(&mount.path);
-        unlink(link);
-        std::os::unix::fs::symlink(self.paths.volume(&mount.volume_id), link).map_err(|error| {
+        let Some(link) = self.link(mount) else { return Ok(()) };
+        self.unlink(mount);
+        link.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
+        std::os::unix::fs::symlink(self.paths.volume(&mount.volume_id), &link).map_err(|error| {
             Problem::internal(&format!("mount path {} not made: {error}", link.display()))
         })
     }
@@ -199,11 +227,14 @@ impl Twin {
     async fn clear(&self, id: &str, sshd: &mut Option<Sshd>, mount: Option<&Mount>) {
         self.end_processes(id, sshd).await;
         if let Some(mount) = mount {
-            unlink(Path::new(&mount.path));
+            self.unlink(mount);
         }
         if let Err(error) = self.folder(id).wipe() {
             tracing::warn!(pod = id, %error, "container disk not wiped");
         }
+        // A command that was accepted just before the end may have started meanwhile. From here on
+        // none can: its home is gone.
+        self.end_processes(id, sshd).await;
     }
 
     async fn end_processes(&self, id: &str, sshd: &mut Option<Sshd>) {
@@ -213,6 +244,20 @@ impl Twin {
         let left = kill_all(id, &self.folder(id)).await;
         if left > 0 {
             tracing::warn!(pod = id, left, "processes of the pod are still there");
+        }
+    }
+
+    fn link(&self, mount: &Mount) -> Option<PathBuf> {
+        self.paths.mount_point(&mount.path)
+    }
+
+    /// Removes the link at a mount path; anything else that lies there is left alone.
+    fn unlink(&self, mount: &Mount) {
+        if let Some(link) = self.link(mount)
+            && std::fs::symlink_metadata(&link).is_ok_and(|found| found.is_symlink())
+            && let Err(error) = std::fs::remove_file(&link)
+        {
+            tracing::warn!(link = %link.display(), %error, "mount path not removed");
         }
     }
 
@@ -239,17 +284,12 @@ impl Twin {
         let pods = self.document().pods.clone();
         for pod in pods.iter().filter(|pod| pod.status != Status::Exited) {
             if let Err(problem) = self.stop(&pod.id).await {
-                tracing::error!(pod = pod.id, detail = problem.detail, "pod not stopped");
+                // Even when nothing can be written any more, nothing may be left running.
+                tracing::error!(pod = pod.id, detail = problem.detail, "stop not recorded");
+                let live = self.live(&pod.id);
+                let mut sshd = live.lock().await;
+                self.clear(&pod.id, &mut sshd, pod.mount.as_ref()).await;
             }
         }
-    }
-}
-
-/// Removes the link at a mount path; anything else that lies there is left alone.
-fn unlink(link: &Path) {
-    if std::fs::symlink_metadata(link).is_ok_and(|found| found.is_symlink())
-        && let Err(error) = std::fs::remove_file(link)
-    {
-        tracing::warn!(link = %link.display(), %error, "mount path not removed");
     }
 }

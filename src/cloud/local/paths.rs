@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The state folder. Everything of a local cloud is below it.
 #[derive(Clone, Debug)]
@@ -64,6 +64,22 @@ impl Paths {
         self.root.join("mnt")
     }
 
+    /// The place of a mount path, which must lie below [`Self::mounts`]; `None` when it does not.
+    /// The folder may be spelt through a link, as the temporary folders of macOS are.
+    pub fn mount_point(&self, path: &str) -> Option<PathBuf> {
+        let path = Path::new(path);
+        let plain = path.components().all(|part| part != Component::ParentDir);
+        if !path.is_absolute() || !plain {
+            return None;
+        }
+        let (real, rest) = path.ancestors().skip(1).find_map(|ancestor| {
+            let rest = path.strip_prefix(ancestor).ok()?;
+            Some((ancestor.canonicalize().ok()?, rest))
+        })?;
+        let point = real.join(rest);
+        (point.starts_with(self.mounts()) && point != self.mounts()).then_some(point)
+    }
+
     pub fn volume(&self, id: &str) -> PathBuf {
         self.root.join("volumes").join(id)
     }
@@ -92,4 +108,35 @@ pub fn open_lock(path: &Path) -> io::Result<std::fs::File> {
         .write(true)
         .mode(0o600)
         .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_lies_below_the_mounts_is_a_mount_point() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = Paths::create(&folder.path().join("state")).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(paths.root(), &link).unwrap();
+        let point = |path: &Path| paths.mount_point(path.to_str().unwrap());
+        let mounts = paths.mounts();
+        for (path, expected) in [
+            (mounts.join("workspace"), Some(mounts.join("workspace"))),
+            (mounts.join("rover/workspace"), Some(mounts.join("rover/workspace"))),
+            (link.join("mnt/workspace"), Some(mounts.join("workspace"))),
+            (mounts.clone(), None),
+            (mounts.join("../pods/x"), None),
+            (paths.root().join("pods/x"), None),
+            (PathBuf::from("/workspace"), None),
+            (PathBuf::from("mnt/workspace"), None),
+        ] {
+            assert_eq!(point(&path), expected, "{}", path.display());
+        }
+        // What is below a mounted volume is on the volume.
+        std::os::unix::fs::symlink(paths.root().join("volumes"), mounts.join("data")).unwrap();
+        assert_eq!(point(&mounts.join("data/below")), None);
+        assert_eq!(point(&mounts.join("data")), Some(mounts.join("data")));
+    }
 }

@@ -2,9 +2,11 @@
 
 use super::api;
 use super::document::VERSION;
+use super::error::ServeError;
 use super::faults::{Fault, Faults};
 use super::paths::{self, Paths};
-use super::twin::{Parts, Twin};
+use super::timing::Timing;
+use super::twin::{Parts, Twin, new_key};
 use crate::clock::SharedClock;
 use crate::secret::Secret;
 use serde_json::json;
@@ -20,30 +22,8 @@ use tokio::net::TcpListener;
 /// holds it for a moment.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
-
-/// How long things take.
-#[derive(Clone, Copy, Debug)]
-pub struct Timing {
-    /// From create or start to STARTING.
-    pub provisioning: Duration,
-    /// From there to RUNNING.
-    pub starting: Duration,
-    /// From there to a direct SSH address.
-    pub ssh_after: Duration,
-    /// How far billing is behind.
-    pub billing_lag: Duration,
-}
-
-impl Default for Timing {
-    fn default() -> Self {
-        Self {
-            provisioning: Duration::from_millis(300),
-            starting: Duration::from_millis(500),
-            ssh_after: Duration::from_millis(200),
-            billing_lag: Duration::from_secs(3600),
-        }
-    }
-}
+/// How often a daemon looks whether its folder is still there.
+const FOLDER_PAUSE: Duration = Duration::from_secs(2);
 
 /// What to serve.
 #[derive(Clone, Debug)]
@@ -58,40 +38,6 @@ pub struct Options {
     pub program: PathBuf,
     /// How long things take.
     pub timing: Timing,
-}
-
-/// A local cloud that cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// Another daemon serves the folder.
-    #[error("{} is already served by another local cloud; stop that one or use another folder", .0.display())]
-    AlreadyServed(PathBuf),
-    /// A file or a socket.
-    #[error("could not {doing} {}", path.display())]
-    Io {
-        /// What was tried.
-        doing: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// Why it failed.
-        source: io::Error,
-    },
-    /// The address is not free.
-    #[error("could not listen on 127.0.0.1:{port}")]
-    Listen {
-        /// The port asked for.
-        port: u16,
-        /// Why it failed.
-        source: io::Error,
-    },
-    /// What the folder remembers cannot be understood.
-    #[error("{} cannot be read: {detail}; move the folder away to start afresh", path.display())]
-    Document {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        detail: String,
-    },
 }
 
 /// A local cloud that is ready to answer.
@@ -128,7 +74,7 @@ impl LocalCloud {
             .map_err(|source| ServeError::Listen { port: options.port, source })?;
         // Key and port outlive the daemon: a watchdog on a pod and a client on the laptop have them.
         let key = before.and_then(|ready| Secret::new(&ready.key));
-        let key = key.or_else(|| Secret::new(&api::new_key(""))).ok_or_else(|| {
+        let key = key.or_else(|| Secret::new(&new_key(""))).ok_or_else(|| {
             ServeError::Document { path: paths.daemon(), detail: "no key".to_owned() }
         })?;
         let twin = Arc::new(Twin::open(Parts {
@@ -165,7 +111,7 @@ impl LocalCloud {
         self.twin.key.clone()
     }
 
-    /// Answers requests until `end` is over, then stops every pod.
+    /// Answers requests until `end` is over or the state folder is gone, then stops every pod.
     ///
     /// # Errors
     /// When the socket fails.
@@ -175,9 +121,19 @@ impl LocalCloud {
         let outcome = tokio::select! {
             outcome = serving => outcome,
             () = end => Ok(()),
+            () = gone(&self.twin.paths) => Ok(()),
         };
+        self.twin.close();
         self.twin.stop_all().await;
         outcome
+    }
+}
+
+/// Waits until somebody has removed the state folder: a daemon that nobody can find any more must
+/// not stay for ever.
+async fn gone(paths: &Paths) {
+    while paths.lock().exists() {
+        tokio::time::sleep(FOLDER_PAUSE).await;
     }
 }
 

@@ -1,16 +1,18 @@
 //! The twin itself: what it remembers, the pods that are alive, and what a change must hold.
 
-use super::api::Problem;
 use super::document::{Document, VERSION};
+use super::error::ServeError;
 use super::faults::Faults;
 use super::journal::Journal;
 use super::paths::{self, Paths};
 use super::pod::Sshd;
-use super::serve::{ServeError, Timing};
+use super::problem::Problem;
+use super::timing::Timing;
 use crate::clock::SharedClock;
 use crate::secret::Secret;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A pod's SSH server. Whoever boots or stops a pod holds the lock, so that neither sees the
@@ -32,6 +34,7 @@ pub struct Twin {
     faults: Mutex<Faults>,
     document: Mutex<Document>,
     live: Mutex<HashMap<String, Live>>,
+    closing: AtomicBool,
 }
 
 /// What a twin is made of.
@@ -54,6 +57,7 @@ impl Twin {
             faults: Mutex::new(parts.faults),
             document: Mutex::new(document),
             live: Mutex::new(HashMap::new()),
+            closing: AtomicBool::new(false),
             paths: parts.paths,
             timing: parts.timing,
             clock: parts.clock,
@@ -82,6 +86,15 @@ impl Twin {
             .map_err(|error| Problem::internal(&format!("cloud.json not written: {error}")))?;
         *current = next;
         Ok(outcome)
+    }
+
+    /// Lets no request in any more: what starts now would outlive the daemon.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
     }
 
     pub fn faults(&self) -> MutexGuard<'_, Faults> {
@@ -124,4 +137,16 @@ pub fn new_id(length: usize) -> String {
         char::from(LETTERS[usize::from(byte) % LETTERS.len()])
     });
     "local".chars().chain(random).collect()
+}
+
+/// A new key; never of the shape of a real one.
+pub fn new_key(kind: &str) -> String {
+    let random: [u8; 16] = rand::random();
+    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("local-{kind}{hex}")
+}
+
+/// A new id of a pod or volume.
+pub fn fresh_id() -> String {
+    new_id(9)
 }

@@ -3,6 +3,10 @@
 use crate::error::Failure;
 use crate::mcp::tool::{Effect, TetherTool};
 use crate::ops::{SyncAnswer, Tether};
+use std::time::Duration;
+
+/// Clients give up after 60 s.
+const LIMIT: Duration = Duration::from_secs(45);
 
 pub struct SyncLogs;
 
@@ -25,6 +29,7 @@ impl TetherTool for SyncLogs {
     const EFFECT: Effect = Effect::Changes { idempotent: true };
 
     async fn call(tether: &Tether, arguments: Arguments) -> Result<SyncAnswer, Failure> {
-        tether.sync_logs(&arguments.subdir, arguments.vehicle.as_deref(), |_| {}).await
+        let vehicle = arguments.vehicle.as_deref();
+        tether.sync_logs(&arguments.subdir, vehicle, Some(LIMIT), |_| {}).await
     }
 }

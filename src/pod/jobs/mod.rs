@@ -9,4 +9,4 @@ mod status;
 
 pub use answer::{Answer, AnswerError};
 pub use live::{LiveJobsError, live_jobs_command, parse_live_jobs};
-pub use status::{JobStatus, LogSlice, parse_status, status_command};
+pub use status::{JobStatus, LogSlice, parse_status, status_answer_bytes, status_command};

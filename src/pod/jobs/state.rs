@@ -86,40 +86,39 @@ pub(super) fn judge(found: &Findings) -> (JobState, Option<i32>, Option<String>)
 }
 
 fn without_code(found: &Findings) -> (JobState, Option<String>) {
-    let ended = |state, words: &str| match &found.code {
-        CodeFile::Senseless(text) => (
-            JobState::Unknown,
-            Some(format!("{words}, and exit_code holds {text:?}, which is none")),
-        ),
-        CodeFile::Unreadable => {
-            (JobState::Unknown, Some(format!("{words}, and exit_code cannot be read")))
-        }
+    // What is no exit code, and is not still being written, leaves open how the job ended.
+    let ended = |state, subject: &str| match &found.code {
+        CodeFile::Absent | CodeFile::Code(_) => (state, format!("{subject} left no exit code")),
         CodeFile::Blank => {
-            (state, Some(format!("{words} and left an empty exit_code; is the volume full?")))
+            (state, format!("{subject} left an empty exit_code; is the volume full?"))
         }
-        CodeFile::Absent | CodeFile::Code(_) => {
-            (state, Some(format!("{words} without an exit code")))
+        CodeFile::Senseless(text) => {
+            (JobState::Unknown, format!("{subject} left an exit_code that is none: {text:?}"))
+        }
+        CodeFile::Unreadable => {
+            (JobState::Unknown, format!("{subject} left an exit_code that cannot be read"))
         }
     };
-    match (found.process, found.launch_age_sec) {
-        (Process::Alive, _) => (JobState::Running, None),
-        (Process::Dead, _) => ended(JobState::WrapperLost, "the wrapper is gone"),
-        (Process::Replaced, _) => ended(
-            JobState::Orphaned,
-            "the job's process belongs to an earlier boot or its pid to another process; it ended",
-        ),
-        (Process::Unreadable, _) => (
-            JobState::Unknown,
-            Some("the job's pid file cannot be read or makes no sense".to_owned()),
-        ),
+    let (state, note) = match (found.process, found.launch_age_sec) {
+        (Process::Alive, _) if found.ceiling_struck => {
+            (JobState::Running, "the ceiling has struck, the job is being ended".to_owned())
+        }
+        (Process::Alive, _) => return (JobState::Running, None),
+        (Process::Dead, _) => ended(JobState::WrapperLost, "the wrapper is gone and"),
+        (Process::Replaced, _) => {
+            let subject = "the pod was booted since, or the wrapper's pid given out again; the job";
+            ended(JobState::Orphaned, subject)
+        }
+        (Process::Unreadable, _) => {
+            (JobState::Unknown, "the job's pid file cannot be read or makes no sense".to_owned())
+        }
         (Process::None, Some(age)) if age > STARTING_MAX_SEC => {
-            ended(JobState::WrapperLost, "the wrapper never came up, see wrapper.log; it ended")
+            ended(JobState::WrapperLost, "the wrapper never came up, see its wrapper.log, and")
         }
-        (Process::None, Some(_)) => (JobState::Starting, None),
-        (Process::None, None) => {
-            ended(JobState::Starting, "the job was placed and not launched; it is")
-        }
-    }
+        (Process::None, Some(_)) => return (JobState::Starting, None),
+        (Process::None, None) => (JobState::Starting, "placed and not yet launched".to_owned()),
+    };
+    (state, Some(note))
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub struct JobStatus {
 }
 
 /// Asks for everything about a job in one round trip: the log from `log_offset` on, or its end, at
-/// most `max_bytes` of it. The answer takes 4/3 of that and up to 100 KiB more.
+/// most `max_bytes` of it. An answer may take [`status_answer_bytes`].
 #[must_use]
 pub fn status_command(
     mount: &str,
@@ -61,6 +61,14 @@ pub fn status_command(
     let offset = log_offset.map_or_else(|| "-".to_owned(), |offset| offset.to_string());
     let args = [job_dir(mount, id), max_bytes.to_string(), offset];
     RemoteCommand::script(scripts::JOB_STATUS, args)
+}
+
+/// The longest answer to [`status_command`] in bytes, to be kept whole: a cut answer is none.
+#[must_use]
+pub const fn status_answer_bytes(max_bytes: u32) -> usize {
+    // Base64 makes four bytes of three. Beside the log come at most 64 KiB of meta.json, 4 KiB of
+    // leftovers, and short lines.
+    (max_bytes as usize + 70 * 1024).div_ceil(3) * 4 + 4096
 }
 
 /// Reads the answer to [`status_command`].

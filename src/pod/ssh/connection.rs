@@ -49,12 +49,13 @@ impl Connection {
             let what = match phase.load(Ordering::Relaxed) {
                 0 => "nothing answers at the address",
                 1 => "the port accepts connections, but no SSH handshake came about; sshd may hang or still be starting",
-                _ => "the server did not finish authentication",
+                2 => "the server did not finish authentication",
+                _ => "authentication through the ssh-agent did not finish; it may be waiting for your approval",
             };
             Err(ShellError {
                 kind: ShellErrorKind::Unreachable,
                 tried: connecting(target),
-                detail: format!("{what} within {} s", tuning.connect_timeout.as_secs_f32()),
+                detail: format!("{what} ({} s)", tuning.connect_timeout.as_secs_f32()),
             })
         })
     }
@@ -91,7 +92,7 @@ impl Connection {
         let mut handle = client::connect_stream(Arc::new(config(tuning, pinned)), stream, check)
             .await
             .map_err(|error: LinkError| error.while_connecting(target))?;
-        phase.store(2, Ordering::Relaxed);
+        phase.store(if identity.is_in_agent() { 3 } else { 2 }, Ordering::Relaxed);
 
         let user = &target.endpoint.user;
         if !identity.authenticate(&mut handle, user, &target.identity).await? {

@@ -53,6 +53,10 @@ impl Identity {
         Ok(Self::Agent { key, socket })
     }
 
+    pub(super) const fn is_in_agent(&self) -> bool {
+        matches!(self, Self::Agent { .. })
+    }
+
     /// Authenticates `user`; `Ok(false)` when the server does not accept the key.
     pub(super) async fn authenticate<H: russh::client::Handler>(
         &self,

@@ -63,6 +63,12 @@ pub enum KnownHostsError {
         /// The value.
         text: String,
     },
+    /// The server's key cannot be written as a line.
+    #[error("the host key {shown} cannot be recorded")]
+    BadKey {
+        /// Fingerprint of the key.
+        shown: String,
+    },
     /// The file system.
     #[error("{doing} {file}: {source}")]
     Io {
@@ -79,7 +85,7 @@ impl KnownHostsError {
     /// Whether the server is to blame, and not the file.
     #[must_use]
     pub const fn is_verdict(&self) -> bool {
-        matches!(self, Self::Changed { .. } | Self::Revoked { .. })
+        matches!(self, Self::Changed { .. } | Self::Revoked { .. } | Self::BadKey { .. })
     }
 }
 
@@ -138,7 +144,8 @@ pub fn check(path: &Path, name: BootName<'_>, key: &PublicKey) -> Result<(), Kno
         }
         let mut kept: Vec<Line> =
             lines.iter().filter(|line| !line.is_for(name.pod)).cloned().collect();
-        kept.push(Line::pin(name.pod, name.boot, key));
+        let pin = Line::pin(name.pod, name.boot, key);
+        kept.push(pin.ok_or_else(|| KnownHostsError::BadKey { shown: fingerprint(key) })?);
         Ok(Some(kept))
     })
 }

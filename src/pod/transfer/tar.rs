@@ -120,7 +120,7 @@ pub(super) async fn receive(
             Err(TransferError::LocalDisk { detail: format!("tar: {detail}") })
         }
         // 1: some files changed while they were read; the pod's list tells.
-        Some(0 | 1) => Ok(moved.came_from_pod()),
+        Some(0 | 1) => Ok(moved.received()),
         Some(127) => Err(program(127, "the pod has neither rsync nor tar", remote_words)),
         Some(code) => {
             let code = i32::try_from(code).unwrap_or(i32::MAX);

@@ -100,18 +100,18 @@ const CHUNK: usize = 256 << 10;
 /// How many bytes have moved.
 #[derive(Default)]
 pub(super) struct Moved {
-    came_from_pod: AtomicU64,
+    from_pod: AtomicU64,
     to_pod: AtomicU64,
 }
 
 impl Moved {
     /// Counts bytes that came; returns their sum.
     pub(super) fn add_from_pod(&self, bytes: usize) -> u64 {
-        self.came_from_pod.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64
+        self.from_pod.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64
     }
 
-    pub(super) fn came_from_pod(&self) -> u64 {
-        self.came_from_pod.load(Ordering::Relaxed)
+    pub(super) fn received(&self) -> u64 {
+        self.from_pod.load(Ordering::Relaxed)
     }
 }
 
@@ -203,7 +203,7 @@ pub(super) async fn stalled(moved: &Moved, limit: Duration) {
     let mut before = (0, 0);
     while quiet < LOOKS {
         tokio::time::sleep(limit / LOOKS).await;
-        let now = (moved.came_from_pod(), moved.to_pod.load(Ordering::Relaxed));
+        let now = (moved.received(), moved.to_pod.load(Ordering::Relaxed));
         let is_quiet = now.0 == before.0 && now.1 - before.1 <= NOISE;
         quiet = if is_quiet { quiet + 1 } else { 0 };
         before = now;

@@ -216,7 +216,7 @@ async fn the_approved_steps_of_exec_stop_and_terminate_are_what_arrives() {
         command: RemoteCommand::script(scripts::RUN_IN, [&vehicle.volume_mount_path, line]),
         timeout: Duration::from_secs(60),
     };
-    let steps = approved(plan::on_pod(&vehicle, false, Intent::Exec, vec![step]));
+    let steps = approved(plan::on_pod(&vehicle, false, Intent::Exec, vec![step], None));
     let [Step::Pod(step)] = &steps[..] else { panic!("{steps:?}") };
     let (before, changes) = (fixture.sessions(&pod.0).len(), fixture.changes().len());
     let answer = tether.exec_on_pod(&exec(line)).await.unwrap();

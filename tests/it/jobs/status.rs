@@ -2,7 +2,9 @@
 
 use super::{Bench, dead_pid_line, eventually, pid_line, process};
 use podtether::domain::JobState;
-use podtether::pod::jobs::{AnswerError, log_text, parse_status, status_command};
+use podtether::pod::jobs::{
+    AnswerError, log_text, parse_status, status_answer_bytes, status_command,
+};
 use std::fs;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -109,6 +111,12 @@ fn any_log_can_be_read() {
     let status = bench.status(&id);
     assert_eq!(status.log.size, log.len() as u64);
     assert_eq!(status.log.bytes, log[log.len() - 65_536..]);
+    let big =
+        [("out.log", &log[..]), ("meta.json", &log), ("leftovers", &log), ("exit_code", &log)];
+    let id = bench.folder(&big);
+    let output = bench.run(&status_command(&bench.mount(), &id, 300_000, None));
+    assert!(output.stdout.bytes.len() <= status_answer_bytes(300_000));
+    assert_eq!(parse_status(&output).unwrap().log.bytes.len(), 300_000);
     assert_eq!(log_text::clean(&status.log.bytes, 8_000), "end \u{fffd}\u{fffd}");
 }
 
@@ -178,4 +186,22 @@ fn what_is_beside_the_meta_does_not_hide_the_state() {
     let id = bench.folder(&[("exit_code", b"0\n"), ("meta.json", b"{\"name\": ")]);
     let status = bench.status(&id);
     assert_eq!((status.state, status.meta), (JobState::Succeeded, None));
+}
+
+/// D01: a job that ends between two looks of one answer has ended well, and is not lost.
+#[test]
+fn a_job_that_ends_during_the_look_is_not_lost() {
+    let bench = Bench::new();
+    let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+    let id = bench.folder(&[("pid", pid_line(child.id()).as_bytes())]);
+    bench.fake(
+        "cat",
+        &format!(
+            "case ${{@: -1}} in */jobs/*/pid) echo 0 >'{}/exit_code'; kill -KILL {} ;; esac\nexec /bin/cat \"$@\"",
+            bench.job_dir(&id).display(),
+            child.id()
+        ),
+    );
+    assert_eq!(bench.status(&id).state, JobState::Succeeded);
+    child.wait().unwrap();
 }

@@ -174,6 +174,29 @@ fn the_ceiling_and_the_auto_stop_outlive_a_killed_wrapper() {
     assert_eq!((status.state, status.exit_code), (JobState::TimedOut, Some(124)));
 }
 
+/// E06: also when the job ends by itself; how it ended is then not known.
+#[test]
+fn the_auto_stop_of_a_lost_wrapper_waits_for_the_job() {
+    let bench = Bench::new();
+    let calls = bench.path("tmp/calls");
+    bench.fake("runpodctl", &format!("echo \"$@\" >>{}", calls.display()));
+    let mut spec = bench.spec("echo $$ >job; until [ -e go ]; do sleep 0.1; done", 600);
+    spec.auto_stop = true;
+    bench.launch(&spec);
+    let job = bench.written("job");
+    signal("-KILL", &wrapper(&bench, &spec.job_id));
+    // Longer than the keeper takes to notice: the stop must not come before the job has ended.
+    for _ in 0..7 {
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        assert!(!is_gone(&job) && !calls.exists());
+    }
+    fs::write(bench.path("work space/go"), "").unwrap();
+    eventually("the stop", || calls.exists().then_some(()));
+    assert!(is_gone(&job));
+    let status = bench.status(&spec.job_id);
+    assert_eq!((status.state, status.exit_code), (JobState::WrapperLost, None));
+}
+
 #[test]
 fn a_wrapper_that_is_asked_to_end_ends_its_job_first() {
     let bench = Bench::new();

@@ -1,8 +1,10 @@
 //! `/v2/billing`: what pods and volumes cost, in buckets, about an hour late.
 
 use super::super::document::Span;
+use super::super::problem::Problem;
 use super::super::twin::Twin;
-use super::{Answer, Call, Problem, catalog, view};
+use super::call::{Answer, Call};
+use super::{catalog, view};
 use crate::domain::{Usd, UsdPerHour};
 use chrono::{DateTime, Datelike as _, Days, Months, NaiveDate, NaiveTime, TimeDelta, Utc};
 use serde_json::{Value, json};

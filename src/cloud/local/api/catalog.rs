@@ -1,7 +1,8 @@
 //! `/v2/catalog`.
 
 use super::super::catalog::{DATA_CENTERS, GPU_TYPES, GpuType, HOSTS, Stock};
-use super::{Answer, Call, Problem};
+use super::super::problem::Problem;
+use super::call::{Answer, Call};
 use crate::domain::Usd;
 use serde_json::{Value, json};
 

@@ -2,12 +2,11 @@
 
 use super::super::catalog::{self, DATA_CENTERS, DataCenter, GPU_TYPES, GpuType, HOSTS, Stock};
 use super::super::document::{Document, Mount, Status};
+use super::super::problem::Problem;
 use super::super::twin::Twin;
-use super::Problem;
 use super::shape::{Shape, is_version};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Component, Path};
 
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -247,36 +246,31 @@ fn mount(
     Ok(Some(mount.clone()))
 }
 
-/// A mount path lies below `<state>/mnt`: a local pod is no container, so nothing else of the
-/// machine may be in its way. The folders above its last name are made, and none may be a link.
+/// A local pod is no container, so a mount path lies below `<state>/mnt`, where nothing else of the
+/// machine is in its way.
 fn check_mount_path(twin: &Twin, text: &str) -> Result<(), Problem> {
-    let mounts = twin.paths.mounts();
-    let refuse = || {
-        Problem::bad_request(format!(
-            "mount path {text} cannot be had in the local cloud, whose pods are folders on this \
-             machine; use a path below {}/",
-            mounts.display()
-        ))
-    };
-    let path = Path::new(text);
-    let inside = path.strip_prefix(&mounts).map_err(|_| refuse())?;
-    let plain = inside.components().all(|part| matches!(part, Component::Normal(_)));
-    let Some(parent) = path.parent().filter(|_| plain && inside.file_name().is_some()) else {
-        return Err(refuse());
-    };
-    std::fs::create_dir_all(parent).map_err(|_| refuse())?;
-    if parent.canonicalize().ok().as_deref() != Some(parent) {
-        return Err(refuse());
+    if twin.paths.mount_point(text).is_some() {
+        return Ok(());
     }
-    Ok(())
+    Err(Problem::bad_request(format!(
+        "mount path {text} cannot be had in the local cloud, whose pods are folders on this \
+         machine; use a path below {}/",
+        twin.paths.mounts().display()
+    )))
 }
 
 /// Refuses a mount path at which another pod that is not stopped has its volume.
-pub fn check_mount_is_free(document: &Document, id: &str, mount: &Mount) -> Result<(), Problem> {
+pub fn check_mount_is_free(
+    twin: &Twin,
+    document: &Document,
+    id: &str,
+    mount: &Mount,
+) -> Result<(), Problem> {
+    let point = twin.paths.mount_point(&mount.path);
     let user = document.pods.iter().find(|pod| {
         pod.id != id
             && pod.status != Status::Exited
-            && pod.mount.as_ref().is_some_and(|other| other.path == mount.path)
+            && pod.mount.as_ref().is_some_and(|other| twin.paths.mount_point(&other.path) == point)
     });
     user.map_or(Ok(()), |pod| {
         Err(Problem::bad_request(format!(

@@ -1,23 +1,25 @@
 //! The HTTP side: one door that authenticates, records and answers every request.
 
 mod billing;
+mod call;
 mod catalog;
 mod create;
+mod graphql;
+mod mishaps;
 mod page;
 mod pods;
-mod problem;
 mod shape;
 mod view;
 mod volumes;
 
-pub use problem::Problem;
-
-use super::faults::{Fault, Faults, RATE_LIMITED};
-use super::twin::{Twin, new_id};
+use super::faults::{Fault, Faults};
+use super::problem::Problem;
+use super::twin::Twin;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
+use call::{Answer, Call, Caller};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,47 +29,6 @@ const LARGEST_BODY: usize = 1 << 20;
 
 /// The header that marks every answer as local.
 pub const LOCAL_HEADER: &str = "x-podtether-local";
-
-/// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Caller {
-    Account,
-    /// The key of one pod.
-    Pod(String),
-}
-
-/// One request, read to its end.
-struct Call {
-    method: String,
-    path: String,
-    query: HashMap<String, String>,
-    body: Bytes,
-    bearer: Option<String>,
-}
-
-impl Call {
-    fn query(&self, name: &str) -> Option<&str> {
-        self.query.get(name).map(String::as_str).filter(|value| !value.is_empty())
-    }
-
-    /// A comma-separated list.
-    fn query_list(&self, name: &str) -> Vec<&str> {
-        self.query(name).map_or_else(Vec::new, |text| text.split(',').map(str::trim).collect())
-    }
-
-    fn json(&self) -> Result<Value, Problem> {
-        serde_json::from_slice(&self.body)
-            .map_err(|error| Problem::bad_request(format!("request body is no JSON: {error}")))
-    }
-}
-
-/// What a request gets.
-enum Answer {
-    Json(u16, Value),
-    Empty,
-    /// The connection is cut instead of an answer.
-    Cut,
-}
 
 pub fn router(twin: Arc<Twin>) -> axum::Router {
     axum::Router::new().fallback(handle).with_state(twin)
@@ -124,13 +85,27 @@ fn authenticate(twin: &Twin, call: &Call) -> Result<Caller, Problem> {
 }
 
 async fn answer(twin: &Arc<Twin>, call: &Call) -> Result<Answer, Problem> {
-    if call.path.starts_with("/v2/") && twin.faults().happens(RATE_LIMITED) {
-        return Err(Problem::rate_limited(1));
+    if let Some(answer) = mishaps::at_the_edge(twin, call) {
+        return answer;
     }
-    let caller = authenticate(twin, call)?;
+    if twin.is_closing() {
+        return Err(Problem::new(503, "the local cloud is stopping"));
+    }
+    let caller = if graphql::is_public(call) { Caller::Nobody } else { authenticate(twin, call)? };
     let path: Vec<&str> = call.path.trim_start_matches('/').split('/').collect();
     permit(&caller, call, &path)?;
-    match (call.method.as_str(), path.as_slice()) {
+    mishaps::refuse_writes(twin, call, &caller)?;
+    let answer = route(twin, call, &caller, &path).await?;
+    Ok(mishaps::instead_of(twin, call, answer))
+}
+
+async fn route(
+    twin: &Arc<Twin>,
+    call: &Call,
+    caller: &Caller,
+    path: &[&str],
+) -> Result<Answer, Problem> {
+    match (call.method.as_str(), path) {
         ("GET", ["v2", "pods"]) => pods::list(twin, call),
         ("POST", ["v2", "pods"]) => pods::create(twin, call),
         ("GET", ["v2", "pods", id]) => pods::get(twin, id),
@@ -144,6 +119,7 @@ async fn answer(twin: &Arc<Twin>, call: &Call) -> Result<Answer, Problem> {
         ("GET", ["v2", "catalog", "datacenters"]) => catalog::data_centers(call),
         ("GET", ["v2", "billing", "pods"]) => billing::pods(twin, call),
         ("GET", ["v2", "billing", "network-volumes"]) => billing::volumes(twin, call),
+        ("POST", ["graphql"]) => graphql::query(twin, call, caller),
         ("GET", ["_local"]) => Ok(Answer::Json(200, local(twin))),
         ("GET", ["_local", "faults"]) => Ok(Answer::Json(200, faults(twin))),
         ("PUT", ["_local", "faults"]) => set_faults(twin, call),
@@ -206,7 +182,7 @@ fn set_faults(twin: &Twin, call: &Call) -> Result<Answer, Problem> {
 
 /// Records a request of the provider's API; the tests compare dry runs with it.
 fn record(twin: &Twin, call: &Call, outcome: &Result<Answer, Problem>) {
-    if !call.path.starts_with("/v2/") {
+    if call.path.starts_with("/_local") {
         return;
     }
     let body: Value = serde_json::from_slice(&call.body).unwrap_or_else(|_| {
@@ -215,6 +191,7 @@ fn record(twin: &Twin, call: &Call, outcome: &Result<Answer, Problem>) {
     });
     let status = match outcome {
         Ok(Answer::Json(status, _)) => Some(*status),
+        Ok(Answer::Text(status, _, _)) => Some(*status),
         Ok(Answer::Empty) => Some(204),
         Ok(Answer::Cut) => None,
         Err(problem) => Some(problem.status),
@@ -233,6 +210,9 @@ fn respond(outcome: Result<Answer, Problem>) -> Response {
     let (status, content_type, body, headers) = match outcome {
         Ok(Answer::Json(status, value)) => {
             (status, Some("application/json"), Body::from(value.to_string()), Vec::new())
+        }
+        Ok(Answer::Text(status, content_type, text)) => {
+            (status, Some(content_type), Body::from(text), Vec::new())
         }
         Ok(Answer::Empty) => (204, None, Body::empty(), Vec::new()),
         // A body that fails before its first byte makes the server drop the connection with
@@ -267,16 +247,4 @@ fn respond(outcome: Result<Answer, Problem>) -> Response {
 fn failing_body() -> Body {
     let failure = std::io::Error::other("cut on purpose");
     Body::from_stream(futures_util::stream::once(async { Err::<Bytes, _>(failure) }))
-}
-
-/// A new key; never of the shape of a real one.
-pub fn new_key(kind: &str) -> String {
-    let random: [u8; 16] = rand::random();
-    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("local-{kind}{hex}")
-}
-
-/// A new id of a pod or volume.
-fn fresh_id() -> String {
-    new_id(9)
 }

@@ -1,7 +1,8 @@
 //! Pages of a list: `limit` and `cursor`. The live API has had them since September 2026, its
 //! published schema of August has not.
 
-use super::{Call, Problem};
+use super::super::problem::Problem;
+use super::call::Call;
 use serde_json::{Value, json};
 
 /// A list longer than this comes in pages even when nobody asked for them.
@@ -48,4 +49,36 @@ pub fn page(call: &Call, name: &str, items: Vec<(String, Value)>) -> Result<Valu
 
 fn cursor_after(id: &str) -> String {
     id.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    fn call(query: &[(&str, &str)]) -> Call {
+        let query: HashMap<String, String> =
+            query.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        Call {
+            method: "GET".to_owned(),
+            path: "/v2/pods".to_owned(),
+            query,
+            body: axum::body::Bytes::new(),
+            bearer: None,
+        }
+    }
+
+    /// B06: more than a hundred come in pages even when nobody asked.
+    #[test]
+    fn a_long_list_is_never_whole() {
+        let items = || (0..150).map(|n| (format!("local{n}"), json!(n))).collect::<Vec<_>>();
+        let first = page(&call(&[]), "pods", items()).unwrap();
+        assert_eq!(first["pods"].as_array().unwrap().len(), 100);
+        let cursor = first["pagination"]["nextCursor"].as_str().unwrap();
+        let second = page(&call(&[("cursor", cursor)]), "pods", items()).unwrap();
+        assert_eq!(second["pods"].as_array().unwrap().first(), Some(&json!(100)));
+        assert_eq!(second["pods"].as_array().unwrap().len(), 50);
+        assert_eq!(second["pagination"], json!({"hasNextPage": false}));
+        assert!(page(&call(&[("limit", "0")]), "pods", items()).is_err());
+    }
 }

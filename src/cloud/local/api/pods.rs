@@ -2,12 +2,17 @@
 
 use super::super::catalog;
 use super::super::document::{Pod, Span, Status};
-use super::super::faults::{CREATE_REPLY_LOST, NO_CAPACITY, STOP_WITHOUT_EFFECT};
+use super::super::faults::{
+    CREATE_ERROR, CREATE_REPLY_LOST, NO_CAPACITY, STOP_REFUSED, STOP_WITHOUT_EFFECT,
+};
 use super::super::lifecycle::Boot;
+use super::super::problem::Problem;
 use super::super::twin::Twin;
+use super::super::twin::{fresh_id, new_key};
+use super::call::{Answer, Call};
 use super::page::page;
 use super::shape::Shape;
-use super::{Answer, Call, Problem, create, fresh_id, new_key, view, volumes};
+use super::{create, mishaps, view};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -21,14 +26,20 @@ const DEFAULT_DISK_GB: u32 = 50;
 pub fn list(twin: &Twin, call: &Call) -> Result<Answer, Problem> {
     let now = twin.clock.now();
     let document = twin.document();
-    let items = document.pods.iter().map(|pod| (pod.id.clone(), view::pod(pod, now)));
+    let items = document
+        .pods
+        .iter()
+        .filter(|pod| mishaps::is_visible(twin, pod, now))
+        .map(|pod| (pod.id.clone(), view::pod(&mishaps::as_read(twin, pod), now)));
     Ok(Answer::Json(200, page(call, "pods", items.collect())?))
 }
 
 pub fn get(twin: &Twin, id: &str) -> Result<Answer, Problem> {
     let document = twin.document();
-    let pod = document.pod(id).ok_or_else(|| Problem::not_found("pod"))?;
-    Ok(Answer::Json(200, view::pod(pod, twin.clock.now())))
+    let now = twin.clock.now();
+    let pod = document.pod(id).filter(|pod| mishaps::is_visible(twin, pod, now));
+    let pod = pod.ok_or_else(|| Problem::not_found("pod"))?;
+    Ok(Answer::Json(200, view::pod(&mishaps::as_read(twin, pod), now)))
 }
 
 pub fn create(twin: &Arc<Twin>, call: &Call) -> Result<Answer, Problem> {
@@ -40,7 +51,7 @@ pub fn create(twin: &Arc<Twin>, call: &Call) -> Result<Answer, Problem> {
     let pod = twin.change(|document| {
         let place = create::place(twin, document, &body)?;
         if let Some(mount) = &place.mount {
-            create::check_mount_is_free(document, "", mount)?;
+            create::check_mount_is_free(twin, document, "", mount)?;
         }
         let rate = place.gpu.price(&place.cloud).micros().saturating_mul(i64::from(place.count));
         let pod = Pod {
@@ -74,13 +85,16 @@ pub fn create(twin: &Arc<Twin>, call: &Call) -> Result<Answer, Problem> {
     if twin.faults().happens(CREATE_REPLY_LOST) {
         return Ok(Answer::Cut);
     }
+    if twin.faults().happens(CREATE_ERROR) {
+        return Err(Problem::internal("create pod: Something went wrong. Please try again later."));
+    }
     Ok(Answer::Json(201, view::pod(&pod, now)))
 }
 
 /// A span that bills a pod from now on.
 fn span(pod: &Pod, start: chrono::DateTime<chrono::Utc>) -> Span {
     let monthly = i64::from(pod.disk_gb).saturating_mul(MONTHLY_DISK_RATE);
-    let disk_rate = monthly / volumes::HOURS_A_MONTH;
+    let disk_rate = monthly / catalog::HOURS_A_MONTH;
     Span { of: pod.id.clone(), rate: pod.rate, disk_rate, start, end: None }
 }
 
@@ -91,11 +105,14 @@ pub async fn delete(twin: &Arc<Twin>, id: &str) -> Result<Answer, Problem> {
 
 pub async fn action(twin: &Arc<Twin>, call: &Call, id: &str) -> Result<Answer, Problem> {
     let action = read_action(&call.json()?)?;
-    let status = twin.document().pod(id).map(|pod| pod.status);
-    let status = status.ok_or_else(|| Problem::not_found("pod"))?;
+    let found = twin.document().pod(id).map(|pod| (pod.status, pod.mount.is_some()));
+    let (status, has_volume) = found.ok_or_else(|| Problem::not_found("pod"))?;
     allow(status, &action)?;
     match action.as_str() {
         "stop" if twin.faults().happens(STOP_WITHOUT_EFFECT) => get(twin, id),
+        "stop" if has_volume && twin.faults().happens(STOP_REFUSED) => Err(Problem::bad_request(
+            "Pods with network volumes attached cannot be stopped, only terminated.",
+        )),
         "stop" => {
             twin.stop(id).await?;
             get(twin, id)
@@ -131,7 +148,7 @@ fn start(twin: &Arc<Twin>, id: &str) -> Result<Answer, Problem> {
         let pod = document.pod(id).ok_or_else(|| Problem::not_found("pod"))?.clone();
         allow(pod.status, "start")?;
         if let Some(mount) = &pod.mount {
-            create::check_mount_is_free(document, id, mount)?;
+            create::check_mount_is_free(twin, document, id, mount)?;
         }
         if catalog::data_center(&pod.data_center).is_none() {
             return Err(Problem::no_capacity());

@@ -2,17 +2,14 @@
 
 use super::super::catalog::{self, DATA_CENTERS};
 use super::super::document::{Span, Volume};
+use super::super::problem::Problem;
 use super::super::twin::Twin;
+use super::super::twin::fresh_id;
+use super::call::{Answer, Call};
 use super::page::page;
 use super::shape::Shape;
-use super::{Answer, Call, Problem, fresh_id, view};
+use super::view;
 use serde_json::Value;
-
-/// Micro-dollars for one GB for one month, up to the first terabyte and beyond it (RunPod's
-/// storage documentation, network volumes).
-const MONTHLY_RATES: (i64, i64) = (70_000, 50_000);
-/// Hours that count as a month: a twelfth of a year.
-pub const HOURS_A_MONTH: i64 = 730;
 
 pub fn list(twin: &Twin, call: &Call) -> Result<Answer, Problem> {
     let document = twin.document();
@@ -92,9 +89,9 @@ fn read(body: &Value) -> Result<Body, Problem> {
 
 /// Micro-dollars for one hour, rounded up.
 fn hourly_rate(size_gb: u32) -> i64 {
-    let first = i64::from(size_gb.min(1_000)) * MONTHLY_RATES.0;
-    let rest = i64::from(size_gb.saturating_sub(1_000)) * MONTHLY_RATES.1;
-    (first + rest + HOURS_A_MONTH - 1) / HOURS_A_MONTH
+    let first = i64::from(size_gb.min(1_000)) * catalog::MONTHLY_RATES.0;
+    let rest = i64::from(size_gb.saturating_sub(1_000)) * catalog::MONTHLY_RATES.1;
+    (first + rest + catalog::HOURS_A_MONTH - 1) / catalog::HOURS_A_MONTH
 }
 
 pub fn delete(twin: &Twin, id: &str) -> Result<Answer, Problem> {

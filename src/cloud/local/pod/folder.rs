@@ -13,6 +13,10 @@ pub const MARK: &str = "PODTETHER_LOCAL_POD";
 /// Where programs of the machine are looked for, in this order. Homebrew comes first: macOS has
 /// bash 3.2 and BSD tools of its own, a pod has bash 5 and GNU tools.
 const SYSTEM_PATH: &[&str] = &[
+    "/opt/homebrew/opt/coreutils/libexec/gnubin",
+    "/opt/homebrew/opt/findutils/libexec/gnubin",
+    "/usr/local/opt/coreutils/libexec/gnubin",
+    "/usr/local/opt/findutils/libexec/gnubin",
     "/opt/homebrew/bin",
     "/usr/local/sbin",
     "/usr/local/bin",

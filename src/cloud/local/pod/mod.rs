@@ -1,6 +1,7 @@
 //! A pod of the local cloud: a folder, an SSH server, and processes that carry its mark.
 
 mod folder;
+mod host;
 mod processes;
 mod session;
 mod sshd;

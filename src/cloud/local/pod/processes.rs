@@ -31,9 +31,9 @@ async fn find(pod_id: &str, folder: &Folder) -> Vec<Pid> {
     let mark = format!("{MARK}={pod_id}");
     let mut found = if cfg!(target_os = "linux") { marked_in_proc(&mark) } else { Vec::new() };
     if !cfg!(target_os = "linux") {
-        found.extend(marked_in_ps(&ps(&["axeww", "-o", "pid=,command="]).await, &mark));
+        found.extend(marked_in_ps(&ps(&["-axEww", "-o", "pid=,command="]).await, &mark));
         // macOS hides the environment of its own programs, so the groups are looked at as well.
-        found.extend(grouped_in_ps(&ps(&["ax", "-o", "pid=,pgid=,etime="]).await, folder));
+        found.extend(grouped_in_ps(&ps(&["-ax", "-o", "pid=,ppid=,pgid=,etime="]).await, folder));
     }
     found.retain(|pid| *pid != rustix::process::getpid());
     found
@@ -61,29 +61,54 @@ fn marked_in_ps(listing: &str, mark: &str) -> Vec<Pid> {
         .collect()
 }
 
-/// Members of the recorded groups. A group whose leader is younger than its record belongs to
+/// Members of the recorded groups, and their children. A group whose leader is younger than its record belongs to
 /// somebody else by now.
 fn grouped_in_ps(listing: &str, folder: &Folder) -> Vec<Pid> {
-    let rows: Vec<(Pid, Pid, u64)> = listing
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.split_whitespace();
-            Some((pid(words.next()?)?, pid(words.next()?)?, elapsed(words.next()?)?))
-        })
-        .collect();
+    let rows: Vec<Row> = listing.lines().filter_map(Row::read).collect();
     let Ok(records) = std::fs::read_dir(folder.groups()) else { return Vec::new() };
     let mut found = Vec::new();
     for record in records.flatten() {
         let Some(group) = record.file_name().to_str().and_then(pid) else { continue };
         let age = record.metadata().and_then(|file| file.modified()).ok();
         let age = age.and_then(|time| time.elapsed().ok()).map_or(0, |age| age.as_secs());
-        let leader = rows.iter().find(|(one, _, _)| *one == group);
-        if leader.is_some_and(|(_, _, running)| running + 2 < age) {
+        let leader = rows.iter().find(|row| row.pid == group);
+        if leader.is_some_and(|leader| leader.running_sec + 2 < age) {
             continue;
         }
-        found.extend(rows.iter().filter(|(_, of, _)| *of == group).map(|(one, _, _)| *one));
+        found.extend(rows.iter().filter(|row| row.group == group).map(|row| row.pid));
     }
-    found
+    loop {
+        let known = found.len();
+        for row in &rows {
+            if found.contains(&row.parent) && !found.contains(&row.pid) {
+                found.push(row.pid);
+            }
+        }
+        if found.len() == known {
+            return found;
+        }
+    }
+}
+
+/// One line of `ps -o pid=,ppid=,pgid=,etime=`.
+struct Row {
+    pid: Pid,
+    parent: Pid,
+    group: Pid,
+    running_sec: u64,
+}
+
+impl Row {
+    fn read(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        let (pid_word, parent, group) = (words.next()?, words.next()?, words.next()?);
+        Some(Self {
+            pid: pid(pid_word)?,
+            parent: pid(parent)?,
+            group: pid(group)?,
+            running_sec: elapsed(words.next()?)?,
+        })
+    }
 }
 
 /// Seconds in `[[days-]hours:]minutes:seconds`.
@@ -137,12 +162,13 @@ mod tests {
                 - Duration::from_secs(seconds_ago);
             file.set_modified(std::time::SystemTime::UNIX_EPOCH + time).unwrap();
         }
-        let listing = " 100 100 01:00\n 101 100 00:10\n 200 200 00:05\n 300 300 10:00\n";
+        let listing = " 100 1 100 01:00\n 101 100 100 00:10\n 150 101 150 00:09\n \
+                       200 1 200 00:05\n 201 200 200 00:05\n 300 1 300 10:00\n";
         let found: Vec<i32> = grouped_in_ps(listing, &folder)
             .into_iter()
             .map(|pid| pid.as_raw_nonzero().get())
             .collect();
-        assert_eq!(found, [100, 101]);
+        assert_eq!(found, [100, 101, 150]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One command on a pod: a bash whose stdin, stdout, stderr and end go over an SSH channel.
 
 use super::folder::bash;
-use super::sshd::Pod;
+use super::host::Pod;
 use bytes::{Bytes, BytesMut};
 use russh::server::Handle;
 use russh::{ChannelId, Sig};

@@ -1,6 +1,7 @@
 //! A pod's SSH server: loopback only, one user, the injected public keys, commands and nothing else.
 
 use super::folder::Folder;
+use super::host::Pod;
 use super::session::Session as Running;
 use crate::clock::SharedClock;
 use crate::cloud::local::journal::Journal;
@@ -11,7 +12,7 @@ use russh::server::{
     Auth, ChannelOpenHandle, Config, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey,
     run_stream,
 };
-use russh::{Channel, ChannelId, MethodKind, MethodSet, Sig};
+use russh::{Channel, ChannelId, MethodKind, MethodSet, Sig, SshId};
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Shutdown};
@@ -26,6 +27,11 @@ const USER: &str = "root";
 /// Window of a channel, in bytes.
 const WINDOW: u32 = 2 << 20;
 
+/// Window of a channel whose command does not read, in bytes.
+const DRIP: u32 = 64;
+/// Pause after each drip. At this rate a sender needs an hour for what may be queued.
+const DRIP_PAUSE: Duration = Duration::from_millis(5);
+
 /// What a server is made of.
 pub struct Setup<'a> {
     pub pod_id: &'a str,
@@ -37,15 +43,6 @@ pub struct Setup<'a> {
     /// A port that it must not get: every start has a new one.
     pub port_to_avoid: Option<u16>,
     pub clock: SharedClock,
-}
-
-/// What all connections of a server share.
-pub struct Pod {
-    pub id: String,
-    pub folder: Folder,
-    pub journal: Journal,
-    pub clock: SharedClock,
-    keys: Vec<PublicKey>,
 }
 
 /// A running server.
@@ -76,12 +73,15 @@ impl Sshd {
             // Every OpenSSH client asks for the methods first.
             auth_rejection_time_initial: Some(Duration::ZERO),
             inactivity_timeout: None,
+            server_id: SshId::Standard("SSH-2.0-podtether_local".into()),
             keepalive_interval: Some(Duration::from_secs(15)),
             nodelay: true,
             window_size: WINDOW,
             ..Config::default()
         });
+        let closed = CancellationToken::new();
         let pod = Arc::new(Pod {
+            closed: closed.clone(),
             id: setup.pod_id.to_owned(),
             journal: Journal::new(setup.folder.sessions()),
             folder: setup.folder,
@@ -92,8 +92,8 @@ impl Sshd {
                 .filter_map(|line| PublicKey::from_openssh(line.trim()).ok())
                 .collect(),
         });
-        let (closed, sockets) = (CancellationToken::new(), Arc::new(Mutex::default()));
-        tokio::spawn(accept(listener, config, pod, closed.clone(), Arc::clone(&sockets)));
+        let sockets = Arc::new(Mutex::default());
+        tokio::spawn(accept(listener, config, pod, Arc::clone(&sockets)));
         Ok(Self { port, closed, sockets })
     }
 
@@ -142,12 +142,11 @@ async fn accept(
     listener: TcpListener,
     config: Arc<Config>,
     pod: Arc<Pod>,
-    closed: CancellationToken,
     sockets: Arc<Mutex<Sockets>>,
 ) {
     loop {
         let stream = tokio::select! {
-            () = closed.cancelled() => return,
+            () = pod.closed.cancelled() => return,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -161,7 +160,7 @@ async fn accept(
         let Ok((stream, spare)) = doubled(stream) else { continue };
         let number = {
             let mut sockets = sockets.lock().unwrap_or_else(PoisonError::into_inner);
-            if closed.is_cancelled() {
+            if pod.closed.is_cancelled() {
                 return;
             }
             sockets.next += 1;
@@ -296,7 +295,8 @@ impl Handler for Connection {
         command: &[u8],
         session: &mut Session,
     ) -> Result<(), Self::Error> {
-        let idle = self.channels.get_mut(&id).filter(|channel| channel.running.is_none());
+        let open = !self.pod.closed.is_cancelled();
+        let idle = self.channels.get_mut(&id).filter(|one| open && one.running.is_none());
         let Some(channel) = idle else { return session.channel_failure(id) };
         let environment = std::mem::take(&mut channel.environment);
         match Running::start(&self.pod, command, environment) {
@@ -317,7 +317,6 @@ impl Handler for Connection {
     /// Holds a sender back without blocking the connection: while a command's stdin is long, it is
     /// given a drip of window only. The library asks here each time that data came.
     fn adjust_window(&mut self, id: ChannelId, _: u32) -> u32 {
-        const DRIP: u32 = 64;
         let channel = self.channels.get(&id).and_then(|channel| channel.running.as_ref());
         if channel.is_some_and(Running::is_behind) { DRIP } else { WINDOW }
     }
@@ -329,10 +328,15 @@ impl Handler for Connection {
         _: &mut Session,
     ) -> Result<(), Self::Error> {
         let running = self.channels.get_mut(&id).and_then(|channel| channel.running.as_mut());
-        match running.is_none_or(|running| running.feed(Bytes::copy_from_slice(data))) {
-            true => Ok(()),
-            false => Err(russh::Error::Disconnect),
+        let Some(running) = running else { return Ok(()) };
+        if !running.feed(Bytes::copy_from_slice(data)) {
+            return Err(russh::Error::Disconnect);
         }
+        if running.is_behind() {
+            // Else sender and server would pass the drip to and fro as fast as they can.
+            tokio::time::sleep(DRIP_PAUSE).await;
+        }
+        Ok(())
     }
 
     async fn channel_eof(&mut self, id: ChannelId, _: &mut Session) -> Result<(), Self::Error> {

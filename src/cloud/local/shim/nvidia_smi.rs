@@ -14,8 +14,9 @@ pub fn run(pod: &Path, words: &[&str]) -> Output {
     let machine = std::fs::read_to_string(folder.machine())
         .ok()
         .and_then(|text| serde_json::from_str::<Machine>(&text).ok());
-    let Some(machine) = machine else {
-        return Output::fail(9, "NVIDIA-SMI has failed: no devices were found\n");
+    // What the real one says on a pod that came back without a GPU.
+    let Some(machine) = machine.filter(|machine| machine.count > 0) else {
+        return Output { out: "No devices were found\n".to_owned(), code: 6, ..Output::default() };
     };
     let in_use = std::fs::read_to_string(folder.disk().join(USE_FILE)).unwrap_or_default();
     let mut numbers = in_use.split_whitespace().map(|word| word.parse::<u32>().unwrap_or(0));

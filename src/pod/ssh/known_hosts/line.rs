@@ -31,14 +31,12 @@ impl Line {
         Some(Self { text: text.to_owned(), content })
     }
 
-    /// A pin of ours.
-    pub(super) fn pin(pod: &str, boot: &str, key: &PublicKey) -> Self {
+    /// A pin of ours; `None` for a key that cannot be written down.
+    pub(super) fn pin(pod: &str, boot: &str, key: &PublicKey) -> Option<Self> {
         let mut key = key.clone();
         key.set_comment("");
-        let encoded = key.to_openssh().unwrap_or_default();
-        let text = format!("{pod} {} {OURS}{boot}", encoded.trim());
-        let content = Content::Key { names: pod.to_owned(), key, boot: Some(boot.to_owned()) };
-        Self { text, content }
+        let text = format!("{pod} {} {OURS}{boot}", key.to_openssh().ok()?.trim());
+        Self::parse(&text)
     }
 
     pub(super) fn text(&self) -> &str {

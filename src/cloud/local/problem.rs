@@ -61,8 +61,10 @@ impl Problem {
             404 => "Not Found",
             405 => "Method Not Allowed",
             409 => "Conflict",
+            410 => "Gone",
             422 => "Unprocessable Entity",
             429 => "Too Many Requests",
+            503 => "Service Unavailable",
             _ => "Internal Server Error",
         };
         let mut body = json!({"title": title, "status": self.status, "detail": self.detail});
