@@ -88,6 +88,7 @@ pub async fn run(
         launched_at: tether.clock().now(),
         stops: 0,
         follower: Follower::new(tether, &job.vehicle, &job.pod, &job.id),
+        look_at_once: false,
         summary,
     };
     let mut state = match tether.launch(&job, &options.job).await {
@@ -175,6 +176,8 @@ struct Run<'a> {
     deadline: DateTime<Utc>,
     launched_at: DateTime<Utc>,
     follower: Follower<'a>,
+    /// Whether the next look is not to wait for the end of the job.
+    look_at_once: bool,
     /// How often a stop was asked.
     stops: u32,
     summary: Summary,
@@ -257,8 +260,14 @@ impl Run<'_> {
     ) -> Event {
         // C06: an interval never outlasts the deadline.
         let left = (self.deadline - self.tether.clock().now()).to_std().unwrap_or_default();
+        // After lost contact anything may be so: look at once, do not wait for an end.
+        let wait = if std::mem::take(&mut self.look_at_once) {
+            Duration::ZERO
+        } else {
+            self.options.interval.min(left)
+        };
         tokio::select! {
-            () = self.follower.hold(self.options.interval.min(left)) => {}
+            () = self.follower.hold(wait) => {}
             event = signals.recv() => return event.unwrap_or(Event::Leave),
         }
         match self.follower.look().await {
@@ -296,6 +305,7 @@ impl Run<'_> {
                 tell(Note::Said(format!("the provider says {}", pod.status)));
                 let status = pod.status.clone();
                 self.follower.move_to(pod);
+                self.look_at_once = true;
                 Event::Pod(status)
             }
             // A 404 is no proof that it is gone (A05); the deadline bounds the wait.

@@ -5,9 +5,9 @@ mod faults;
 mod rig;
 mod ssh;
 
-pub use rig::{GPU, Rig, program};
+pub use rig::{GPU, Rig, is_alive, program};
 
-use rig::{finish, is_alive, wait_for};
+use rig::{finish, wait_for};
 use serde_json::{Value, json};
 use std::process::Command;
 

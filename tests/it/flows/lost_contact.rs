@@ -98,7 +98,7 @@ async fn a_pod_started_again_behind_its_back_is_found_at_its_new_address() {
     run.signal(Signal::CONT);
     let outcome = run.end().await;
     assert_eq!(outcome.code, 1, "{outcome:#?}");
-    assert!(outcome.took < Duration::from_secs(80), "{:?}", outcome.took);
+    assert!(outcome.took < Duration::from_secs(40), "{:?}", outcome.took);
     let summary = outcome.file();
     assert_eq!(summary["state"], "wrapper_lost", "{summary:#}");
     assert_eq!(

@@ -1,6 +1,7 @@
 //! One vehicle from nothing to gone, through the library that both faces call.
 
 use super::fixture::{Fixture, POD, VEHICLE, exec};
+use crate::local_cloud::is_alive;
 use podtether::domain::JobState;
 use podtether::error::FailureKind;
 use podtether::ops::{PodState, RunJobRequest, StopStatus, TerminateStatus};
@@ -99,4 +100,30 @@ async fn a_vehicle_is_created_used_stopped_started_again_and_deleted() {
     assert_eq!(gone.status, TerminateStatus::NoPod);
     let stopped = tether.stop_pod(VEHICLE).await.unwrap();
     assert_eq!(stopped.status, StopStatus::NoPod);
+}
+
+/// What every test here relies on: no pod, no process and no folder outlives its test.
+#[test]
+fn a_test_that_panics_leaves_nothing_behind() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let body = || async move {
+        let fixture = Fixture::new();
+        let tether = fixture.tether().await;
+        fixture.running(&tether).await;
+        let job = RunJobRequest {
+            name: "endless".to_owned(),
+            command: "echo $$ >part && mv part pid && sleep 600".to_owned(),
+            ..RunJobRequest::default()
+        };
+        tether.run_job(&job).await.unwrap();
+        let file = fixture.volume().join("pid");
+        fixture.until("the job's process", async || file.exists()).await;
+        tell.send((fixture.path(""), fs::read_to_string(file).unwrap())).unwrap();
+        panic!("on purpose");
+    };
+    let broken = std::thread::spawn(|| tokio::runtime::Runtime::new().unwrap().block_on(body()));
+    assert!(broken.join().is_err());
+    let (folder, pid) = told.recv().unwrap();
+    assert!(!folder.exists(), "{}", folder.display());
+    assert!(!is_alive(pid.trim()), "{pid} lives");
 }
