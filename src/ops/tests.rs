@@ -127,14 +127,10 @@ async fn a_volume_that_an_unfinished_create_made_is_said() {
     let answers = vec![Ok(Changed::Volume(sample::volume())), Err(CloudErrorKind::NoCapacity)];
     let cloud = Scripted::new(vec![Ok(vec![])], vec![]).without_volumes();
     let (tether, cloud, folder) = tether(cloud.answering(answers));
-    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAII7rbVTXuzdqCcEQVecSko8Qa0FpLI41pEakpPcSFBGD t";
     // Without a key nothing runs yet, and nothing is said to.
     let failure = tether.ensure_pod(&EnsureRequest::default()).await.unwrap_err();
     assert_eq!((failure.still_billing, cloud.sent()), (StillBilling::No, 0));
-    let private = folder.path().join("id");
-    std::fs::write(&private, "-----BEGIN OPENSSH PRIVATE KEY-----\n").unwrap();
-    std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o600)).unwrap();
-    std::fs::write(folder.path().join("id.pub"), key).unwrap();
+    write_key(folder.path());
     let answer = tether.ensure_pod(&EnsureRequest::default()).await.unwrap();
     assert_eq!((answer.status, cloud.sent()), (Some(EnsureStatus::StartFailedNoGpu), 2));
     assert!(answer.message.contains("$4.20 a month"), "{}", answer.message);
@@ -164,4 +160,37 @@ async fn a_pod_whose_shell_hangs_is_still_said_to_bill() {
     let answer = asked.unwrap().unwrap();
     assert_eq!(answer.status, PodState::RunningSshPending);
     assert!(answer.message.contains("on the bill"), "{}", answer.message);
+}
+
+/// A pod that is at work is not stopped because the way to it is broken: boot_max_sec is for a boot
+/// that was asked for here and has never been seen usable.
+#[tokio::test]
+async fn only_a_boot_that_was_asked_for_and_never_usable_is_given_up() {
+    let pod = Pod { started_at: Some(chrono::DateTime::UNIX_EPOCH), ..sample::pod() };
+    for asked_for in [false, true] {
+        let shown = Ok(vec![pod.clone()]);
+        let (tether, cloud, folder) = tether(Scripted::new(vec![shown.clone()], vec![shown]));
+        write_key(folder.path());
+        let vehicle = tether.vehicle(None).unwrap();
+        if asked_for {
+            let asked_at = chrono::DateTime::UNIX_EPOCH;
+            boot::note(&vehicle, &boot::Boot { pod: pod.id.clone(), asked_at });
+        }
+        let answer = tether.ensure_pod(&EnsureRequest::default()).await;
+        let status = answer.map(|answer| answer.status).map_err(|failure| failure.kind);
+        if asked_for {
+            assert_eq!(status, Err(FailureKind::Unconfirmed));
+            assert!(cloud.sent() > 0);
+        } else {
+            assert_eq!((status, cloud.sent()), (Ok(Some(EnsureStatus::StillInitializing)), 0));
+        }
+    }
+}
+
+fn write_key(folder: &std::path::Path) {
+    let private = folder.join("id");
+    std::fs::write(&private, "-----BEGIN OPENSSH PRIVATE KEY-----\n").unwrap();
+    std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAII7rbVTXuzdqCcEQVecSko8Qa0FpLI41pEakpPcSFBGD t";
+    std::fs::write(folder.join("id.pub"), key).unwrap();
 }
