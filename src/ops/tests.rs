@@ -10,7 +10,7 @@ use crate::domain::{PodId, PodStatus, sample};
 use std::time::Duration;
 
 const CONFIG: &str = "\
-cloud: local
+cloud: runpod
 vehicles:
   hippocampus:
     pod_name: lts-replication
@@ -20,6 +20,9 @@ vehicles:
     local_log_dir: logs
     ssh_identity: id
 ";
+
+const KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAII7rbVTXuzdqCcEQVecSko8Qa0FpLI41pEakpPcSFBGD t";
 
 /// A tether over a scripted provider, with short waits; and the folder that its config is in.
 fn tether(cloud: Scripted) -> (Tether, Arc<Scripted>, tempfile::TempDir) {
@@ -127,11 +130,10 @@ async fn a_volume_that_an_unfinished_create_made_is_said() {
     let mut cloud = Scripted::new(vec![Ok(vec![])], vec![]);
     cloud.volumes.clear();
     let (tether, cloud, folder) = tether(cloud.answering(answers));
-    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAII7rbVTXuzdqCcEQVecSko8Qa0FpLI41pEakpPcSFBGD t";
     // Without a key nothing runs yet, and nothing is said to.
     let failure = tether.ensure_pod(&EnsureRequest::default()).await.unwrap_err();
     assert_eq!((failure.still_billing, cloud.sent()), (StillBilling::No, 0));
-    std::fs::write(folder.path().join("id.pub"), key).unwrap();
+    std::fs::write(folder.path().join("id.pub"), KEY).unwrap();
     let answer = tether.ensure_pod(&EnsureRequest::default()).await.unwrap();
     assert_eq!((answer.status, cloud.sent()), (Some(EnsureStatus::StartFailedNoGpu), 2));
     assert!(answer.message.contains("$4.20 a month"), "{}", answer.message);
@@ -161,4 +163,31 @@ async fn a_pod_whose_shell_hangs_is_still_said_to_bill() {
     let answer = asked.unwrap().unwrap();
     assert_eq!(answer.status, PodState::RunningSshPending);
     assert!(answer.message.contains("on the bill"), "{}", answer.message);
+}
+
+/// A pod that is at work is not stopped because the way to it is broken: boot_max_sec is for boots, and
+/// one in which SSH has answered is over.
+#[tokio::test]
+async fn only_a_boot_that_never_answered_is_given_up() {
+    use crate::pod::ssh::known_hosts::{BootName, check};
+    let long_ago = chrono::DateTime::UNIX_EPOCH;
+    let pod = Pod { started_at: Some(long_ago), ..sample::pod() };
+    for has_answered in [true, false] {
+        let shown = Ok(vec![pod.clone()]);
+        let (tether, cloud, folder) = tether(Scripted::new(vec![shown.clone()], vec![shown]));
+        std::fs::write(folder.path().join("id.pub"), KEY).unwrap();
+        if has_answered {
+            let boot = pod.boot();
+            let name = BootName::new(&pod.id.0, &boot).unwrap();
+            check(&folder.path().join("known_hosts"), name, &KEY.parse().unwrap()).unwrap();
+        }
+        let answer = tether.ensure_pod(&EnsureRequest::default()).await;
+        let status = answer.map(|answer| answer.status).map_err(|failure| failure.kind);
+        if has_answered {
+            assert_eq!((status, cloud.sent()), (Ok(Some(EnsureStatus::StillInitializing)), 0));
+        } else {
+            assert_eq!(status, Err(FailureKind::Unconfirmed));
+            assert!(cloud.sent() > 0);
+        }
+    }
 }
