@@ -86,12 +86,6 @@ impl Tether {
     /// after something may have been started says that it may bill.
     pub async fn ensure_pod(&self, request: &EnsureRequest) -> Result<EnsureAnswer, Failure> {
         let vehicle = self.vehicle(request.vehicle.as_deref())?;
-        config::check_identity(&vehicle).map_err(|error| {
-            // Before the provider was asked anything, so nothing is known of the bill.
-            Failure::new(FailureKind::Config, error, "mend the config; nothing was changed")
-                .billing(StillBilling::Unknown)
-        })?;
-        let public_key = crate::pod::ssh::identity::public_key_text(&vehicle.ssh_identity);
         let started = self.clock.monotonic();
         let turn = match request.dry_run {
             true => None,
@@ -99,9 +93,9 @@ impl Tether {
         };
         let needs = Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
         let facts = self.gather(needs).await?;
-        let public_key = public_key.map_err(|error| {
-            Failure::from(error).billing(super::bills(&vehicle.pod_name, &facts.pods))
-        })?;
+        // Looked at only now, so that the failure can say what bills all the same.
+        let public_key = public_key(&vehicle)
+            .map_err(|failure| failure.billing(super::bills(&vehicle.pod_name, &facts.pods)))?;
         let nonce = format!("{:016x}", rand::rng().random::<u64>());
         let named = request.vehicle.is_some();
         let draft = plan::ensure(&vehicle, named, &facts, EnsureInputs { public_key, nonce });
@@ -231,6 +225,14 @@ impl Tether {
             }
         })
     }
+}
+
+/// The public half of the vehicle's key, once both halves were found usable.
+fn public_key(vehicle: &Vehicle) -> Result<String, Failure> {
+    config::check_identity(vehicle).map_err(|error| {
+        Failure::new(FailureKind::Config, error, "mend the config; nothing was changed")
+    })?;
+    Ok(crate::pod::ssh::identity::public_key_text(&vehicle.ssh_identity)?)
 }
 
 /// What an earlier step of a plan that failed has put on the bill.

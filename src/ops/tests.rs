@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 const CONFIG: &str = "\
-cloud: local
+cloud: runpod
 vehicles:
   hippocampus:
     pod_name: lts-replication

@@ -62,8 +62,8 @@ fn an_ssh_key_that_cannot_be_read_keeps_a_pod_from_being_created() {
     let mut client = Client::start(scene.server(), Era::Initialize);
     let failure = client.fail("ensure_pod", json!({}));
     told(&failure, "config", &["id_ed25519"]);
-    // Nothing was asked of the provider, so nothing is known of the bill.
-    assert_eq!(failure["still_billing"], "unknown");
+    // The provider was asked, and has no pod of this vehicle.
+    assert_eq!(failure["still_billing"], "no");
     assert_eq!(client.call("pod_status", json!({}))["status"], "no_pod");
     std::fs::remove_file(&key).unwrap();
     told(&client.fail("ensure_pod", json!({})), "config", &["id_ed25519"]);
