@@ -24,8 +24,7 @@ pub fn output<T: JsonSchema>() -> Arc<JsonObject> {
         shorten(parts, false);
     }
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
-        let flag =
-            json!({"type": "boolean", "description": "Set when the answer was cut to fit 32 KB"});
+        let flag = json!({"type": "boolean", "description": "Cut to fit 32 KB"});
         properties.entry("truncated").or_insert(flag);
     }
     Arc::new(object)

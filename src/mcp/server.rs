@@ -95,7 +95,16 @@ impl Server {
             Err(failure) => return failed(&failure, &[]),
         };
         // A task of its own: a client that cancels or goes away must not cut a create in half.
-        match tokio::spawn((entry.call)(tether, arguments)).await {
+        let mut calling = tokio::spawn((entry.call)(tether, arguments));
+        let ended = match entry.patience {
+            None => calling.await,
+            Some(patience) => match tokio::time::timeout(patience, &mut calling).await {
+                Ok(ended) => ended,
+                // Nobody waits for the task any more, and it goes on.
+                Err(_) => return failed(&goes_on(name, patience), &secrets),
+            },
+        };
+        match ended {
             // Blanked before it is cut: half a secret would not be found any more.
             Ok(Ok(value)) => CallToolResult::structured(cap(blanked(value, &secrets))),
             Ok(Err(failure)) => failed(&failure, &secrets),
@@ -116,6 +125,15 @@ fn blanked(value: Value, secrets: &[Secret]) -> Value {
             .collect(),
         other => other,
     }
+}
+
+fn goes_on(name: &str, patience: Duration) -> Failure {
+    let message = format!(
+        "{name} has not ended after {} s; it goes on in the background",
+        patience.as_secs()
+    );
+    let hint = "call it again in a minute: it takes up what has come so far";
+    Failure::new(FailureKind::Timeout, message, hint).billing(StillBilling::Yes).retryable()
 }
 
 fn broke_off(name: &str) -> Failure {
@@ -260,7 +278,7 @@ vehicles:
     fn entry(name: &'static str, call: super::super::tool::Call) -> Entry {
         let tool = Tool::new(name, "", Arc::new(JsonObject::new()))
             .with_annotations(ToolAnnotations::default());
-        Entry { tool, call, check: |_| Ok(()) }
+        Entry { tool, call, patience: None, check: |_| Ok(()) }
     }
 
     async fn ask(server: &Server, name: &'static str) -> (Option<bool>, Value) {
@@ -268,38 +286,64 @@ vehicles:
         (result.is_error, result.structured_content.unwrap())
     }
 
-    /// G05: a client waits for minutes for an answer that never comes.
-    #[tokio::test]
-    async fn a_panic_is_an_answer_and_the_next_call_is_answered() {
-        let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("podtether.yaml");
+    fn server(folder: &std::path::Path, entries: Vec<Entry>) -> Server {
+        let config = folder.join("podtether.yaml");
         std::fs::write(&config, CONFIG).unwrap();
         let start = crate::ops::Start {
             config: Some(config),
             env: Environment::isolated([("RUNPOD_API_KEY", "MARKER\"+key"), ("HOME", "/home/ann")]),
-            cwd: folder.path().to_owned(),
-            program: folder.path().join("podtether"),
+            cwd: folder.to_owned(),
+            program: folder.join("podtether"),
         };
-        let server = Server {
-            entries: vec![
-                entry("panics", |_, _| async { panic!("on purpose") }.boxed()),
-                entry("panics_at_once", |_, _| panic!("on purpose")),
-                entry("echoes", |_, _| {
-                    let text = "x".repeat(40_000) + "MARKER\"+key";
-                    async move { Ok(json!({ "text": text, "MARKER\"+key": [1] })) }.boxed()
-                }),
-            ],
-            open: Box::new(move || {
-                let start = start.clone();
-                async move {
-                    let clock = crate::clock::SystemClock::shared();
-                    let (tether, secrets) = crate::ops::open(&start, clock).await?;
-                    Ok((Arc::new(tether), secrets))
-                }
-                .boxed()
+        let open: Opener = Box::new(move || {
+            let start = start.clone();
+            async move {
+                let clock = crate::clock::SystemClock::shared();
+                let (tether, secrets) = crate::ops::open(&start, clock).await?;
+                Ok((Arc::new(tether), secrets))
+            }
+            .boxed()
+        });
+        Server { entries, open, tether: Mutex::new(None) }
+    }
+
+    /// G05: many clients give up at 60 s; what they asked for must not be lost with them.
+    #[tokio::test]
+    async fn a_call_that_takes_too_long_is_answered_and_goes_on() {
+        static MAY_END: tokio::sync::Notify = tokio::sync::Notify::const_new();
+        static HAS_ENDED: tokio::sync::Notify = tokio::sync::Notify::const_new();
+        let folder = tempfile::tempdir().unwrap();
+        let call: super::super::tool::Call = |_, _| {
+            async {
+                MAY_END.notified().await;
+                HAS_ENDED.notify_one();
+                Ok(json!({}))
+            }
+            .boxed()
+        };
+        let pulls = Entry { patience: Some(Duration::from_millis(5)), ..entry("pulls", call) };
+        let server = server(folder.path(), vec![pulls]);
+        let (is_error, answer) = ask(&server, "pulls").await;
+        assert_eq!((is_error, &answer["kind"]), (Some(true), &json!("timeout")));
+        assert_eq!((&answer["retryable"], &answer["still_billing"]), (&json!(true), &json!("yes")));
+        MAY_END.notify_one();
+        let ended = tokio::time::timeout(Duration::from_secs(60), HAS_ENDED.notified()).await;
+        ended.expect("the call was cut off with its client");
+    }
+
+    /// G05: a client waits for minutes for an answer that never comes.
+    #[tokio::test]
+    async fn a_panic_is_an_answer_and_the_next_call_is_answered() {
+        let folder = tempfile::tempdir().unwrap();
+        let entries = vec![
+            entry("panics", |_, _| async { panic!("on purpose") }.boxed()),
+            entry("panics_at_once", |_, _| panic!("on purpose")),
+            entry("echoes", |_, _| {
+                let text = "x".repeat(40_000) + "MARKER\"+key";
+                async move { Ok(json!({ "text": text, "MARKER\"+key": [1] })) }.boxed()
             }),
-            tether: Mutex::new(None),
-        };
+        ];
+        let server = server(folder.path(), entries);
         for name in ["panics", "panics_at_once"] {
             let (is_error, answer) = ask(&server, name).await;
             assert_eq!(is_error, Some(true));

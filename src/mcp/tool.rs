@@ -47,6 +47,9 @@ pub trait TetherTool {
     const DESCRIPTION: &'static str;
     /// What a call may change.
     const EFFECT: Effect;
+    /// After so long the client is told that the call goes on without it, since many clients give
+    /// up at 60 s. `None` for a call that bounds itself. What goes on is safe to ask for again.
+    const PATIENCE: Option<Duration> = None;
 
     /// Does it.
     fn call(
@@ -62,6 +65,7 @@ pub struct Entry {
     /// What clients are told.
     pub tool: Tool,
     pub(super) call: Call,
+    pub(super) patience: Option<Duration>,
     /// Checks arguments without calling, so that bad input is told before anything is set up.
     pub(super) check: fn(&JsonObject) -> Result<(), Failure>,
 }
@@ -103,6 +107,7 @@ impl Entry {
                 }
                 .boxed()
             },
+            patience: T::PATIENCE,
             check: |arguments| parse::<T>(arguments.clone()).map(|_| ()),
         }
     }

@@ -5,7 +5,6 @@ use crate::error::{Failure, FailureKind, StillBilling};
 use crate::pod::transfer::{self, Progress, PullRequest, RsyncProgram};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::time::Duration;
 
 /// What has come so far.
 pub type SyncProgress = Progress;
@@ -36,18 +35,16 @@ pub struct SyncAnswer {
 }
 
 impl Tether {
-    /// Pulls `<mount>/<subdir>` into `<local_log_dir>/<subdir>`. Never deletes anything here. A pull
-    /// that takes longer than `limit` is broken off; the next one goes on where it was.
+    /// Pulls `<mount>/<subdir>` into `<local_log_dir>/<subdir>`. Never deletes anything here.
     ///
     /// # Errors
-    /// Bad input, no running pod, a transfer that could not be made, or the limit. An incomplete
-    /// one is an answer.
+    /// Bad input, no running pod, or a transfer that could not be made. An incomplete one is
+    /// an answer.
     pub async fn sync_logs(
         &self,
         subdir: &str,
         vehicle: Option<&str>,
-        limit: Option<Duration>,
-        mut progress: impl FnMut(Progress) + Send,
+        progress: impl FnMut(Progress) + Send,
     ) -> Result<SyncAnswer, Failure> {
         let vehicle = self.vehicle(vehicle)?;
         let subdir = checked_subdir(subdir)?;
@@ -75,20 +72,7 @@ impl Tether {
             local_dir.clone(),
         );
         let shell = self.shell(&vehicle, &pod)?;
-        let mut seen = Progress::default();
-        let pull = transfer::pull(&request, &*shell, |now| {
-            seen = now;
-            progress(now);
-        });
-        let pulled = match limit {
-            // Letting go of a pull ends its rsync with a TERM, which keeps what has come.
-            Some(limit) => tokio::time::timeout(limit, pull).await.ok(),
-            None => Some(pull.await),
-        };
-        let Some(pulled) = pulled else {
-            return Err(still_pulling(seen));
-        };
-        let report = pulled.map_err(failed)?;
+        let report = transfer::pull(&request, &*shell, progress).await.map_err(failed)?;
         let mut missing = report.missing;
         missing.truncate(50);
         Ok(SyncAnswer {
@@ -103,12 +87,6 @@ impl Tether {
             warnings: report.warnings,
         })
     }
-}
-
-fn still_pulling(seen: Progress) -> Failure {
-    let message = format!("{} of {} bytes have come so far", seen.bytes, seen.total_bytes);
-    let hint = "call sync_logs again with the same arguments: it goes on where it was";
-    Failure::new(FailureKind::Timeout, message, hint).billing(StillBilling::Yes).retryable()
 }
 
 /// D08, H03: a folder below the mount path, and nothing that could lead out of it.

@@ -38,7 +38,7 @@ impl TetherTool for RunJob {
     type Answer = RunJobAnswer;
     const NAME: &'static str = "run_job";
     const TITLE: &'static str = "Start a job";
-    const DESCRIPTION: &'static str = "Starts a detached command on the vehicle's running pod, under a ceiling that is always finite (TERM, then KILL after 60 s). Returns a job_id for job_status. One live job per pod unless force=true. The pod goes on billing after the job ends unless auto_stop=true. Write results below the mount path; the job's own folder holds out.log and exit_code.";
+    const DESCRIPTION: &'static str = "Starts a detached command on the vehicle's running pod, under a ceiling that is always finite (TERM, then KILL after 60 s). Returns a job_id for job_status. One live job per pod unless force=true. Not safe to repeat: when an answer was lost, look at live_jobs of pod_status first. The pod goes on billing after the job ends unless auto_stop=true. Write results below the mount path; the job's own folder holds out.log and exit_code.";
     const EFFECT: Effect = Effect::Changes { idempotent: false };
 
     async fn call(tether: &Tether, arguments: Arguments) -> Result<RunJobAnswer, Failure> {

@@ -5,9 +5,6 @@ use crate::mcp::tool::{Effect, TetherTool};
 use crate::ops::{SyncAnswer, Tether};
 use std::time::Duration;
 
-/// Clients give up after 60 s.
-const LIMIT: Duration = Duration::from_secs(45);
-
 pub struct SyncLogs;
 
 /// Arguments of sync_logs.
@@ -25,11 +22,11 @@ impl TetherTool for SyncLogs {
     type Answer = SyncAnswer;
     const NAME: &'static str = "sync_logs";
     const TITLE: &'static str = "Pull results";
-    const DESCRIPTION: &'static str = "Pulls a folder of the pod's volume into the vehicle's local log folder with rsync and checks every file against a SHA-256 manifest made on the pod. Deletes nothing on either side. complete=false names what is missing: call again, it goes on where it was.";
+    const DESCRIPTION: &'static str = "Pulls a folder of the pod's volume into the vehicle's local log folder with rsync and checks every file against a SHA-256 manifest made on the pod. Deletes nothing on either side. complete=false names what is missing: call again, it goes on where it was. A pull of more than 45 s answers with a failure of kind timeout and goes on in the background: call again in a minute.";
     const EFFECT: Effect = Effect::Changes { idempotent: true };
+    const PATIENCE: Option<Duration> = Some(Duration::from_secs(45));
 
     async fn call(tether: &Tether, arguments: Arguments) -> Result<SyncAnswer, Failure> {
-        let vehicle = arguments.vehicle.as_deref();
-        tether.sync_logs(&arguments.subdir, vehicle, Some(LIMIT), |_| {}).await
+        tether.sync_logs(&arguments.subdir, arguments.vehicle.as_deref(), |_| {}).await
     }
 }

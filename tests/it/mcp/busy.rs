@@ -49,7 +49,7 @@ fn slow_calls_hold_up_nothing_and_huge_outputs_are_cut() {
     let start = Instant::now();
     let stopped = client.call("stop_pod", json!({"vehicle": "rover"}));
     assert_eq!(stopped["status"], "stopped");
-    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
     // The command that the stop took down is told as lost.
     let lost = Client::failure(&client.wait(slow));
     assert_eq!(lost["kind"], "ssh_unreachable", "{lost}");
