@@ -15,6 +15,7 @@ pub mod domain;
 pub mod error;
 pub mod guard;
 pub mod key_source;
+pub mod ledger;
 pub mod mcp;
 pub mod ops;
 pub mod plan;

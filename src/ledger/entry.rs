@@ -1,0 +1,112 @@
+//! What stands in the journal. Written once, read for ever: a field is added with a default, and
+//! nothing is renamed or removed.
+
+use crate::domain::{PodId, Usd};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// When it was written, wall time.
+    pub at: DateTime<Utc>,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Event {
+    /// A journal was begun.
+    Opened {
+        /// The config file of the project.
+        config: String,
+        /// Where the journal before it was set aside, when that could not be read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        set_aside: Option<String>,
+    },
+    /// A changing call is about to be made.
+    Intend {
+        /// Names this intent in later lines.
+        id: u64,
+        /// For which vehicle.
+        vehicle: String,
+        /// What it is.
+        action: Action,
+        /// What it puts on the bill for an hour, in micro-dollars; missing when nothing or unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        micros_per_hour: Option<i64>,
+    },
+    /// It was made, and this was observed.
+    Done {
+        /// Which intent.
+        id: u64,
+        /// The pod that it made or acted on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pod: Option<PodId>,
+        /// What was observed, in the provider's words.
+        observed: String,
+    },
+    /// It failed.
+    Failed {
+        /// Which intent.
+        id: u64,
+        /// Why.
+        error: String,
+        /// Whether it may have taken effect all the same. Then it stays open until it was looked up.
+        may_have_taken_effect: bool,
+    },
+}
+
+/// A changing call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Action {
+    /// Create a network volume.
+    CreateVolume {
+        /// Its name.
+        name: String,
+    },
+    /// Create a pod.
+    CreatePod {
+        /// Its name.
+        name: String,
+        /// The marker in its environment by which it is found again (B02).
+        nonce: String,
+    },
+    /// Start a stopped pod.
+    StartPod {
+        /// Which.
+        pod: PodId,
+    },
+    /// Stop a pod.
+    StopPod {
+        /// Which.
+        pod: PodId,
+    },
+    /// Delete a pod.
+    TerminatePod {
+        /// Which.
+        pod: PodId,
+    },
+}
+
+impl Action {
+    /// Whether it can put a pod on the bill.
+    #[must_use]
+    pub const fn can_start_a_bill(&self) -> bool {
+        matches!(self, Self::CreatePod { .. } | Self::StartPod { .. })
+    }
+}
+
+impl Event {
+    /// The rate of an intent.
+    #[must_use]
+    pub fn rate(&self) -> Option<Usd> {
+        match self {
+            Self::Intend { micros_per_hour, .. } => micros_per_hour.map(Usd::from_micros),
+            _ => None,
+        }
+    }
+}
