@@ -19,7 +19,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("key_source", &["clock", "config", "secret"]),
     ("cloud", &["clock", "domain", "guard", "plan", "secret"]),
     ("pod", &["clock", "domain", "plan", "secret"]),
-    ("apply", &["clock", "cloud", "domain", "guard", "plan", "pod"]),
+    ("ledger", &["clock", "domain"]),
+    ("apply", &["clock", "cloud", "domain", "guard", "ledger", "plan", "pod"]),
     ("error", &["cloud", "guard", "pod"]),
     (
         "ops",

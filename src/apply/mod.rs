@@ -2,8 +2,10 @@
 //! once, and what is harmless to repeat (stop, terminate) until its effect was read back.
 
 mod create;
+mod notes;
 mod off;
 
+pub use notes::Notes;
 pub use off::{OffOutcome, OffSettings};
 
 use crate::clock::Clock;
@@ -22,6 +24,8 @@ pub struct Ports<'a> {
     pub shell: Option<&'a dyn Shell>,
     /// Time.
     pub clock: &'a dyn Clock,
+    /// Where changes are noted before they are made; `None` only where nothing is to be kept.
+    pub notes: Option<Notes<'a>>,
     /// How long effects are waited for.
     pub settings: Settings,
 }
@@ -33,6 +37,9 @@ pub struct Settings {
     pub off: OffSettings,
     /// How long a pod whose create answer was lost is looked for. It can be invisible at first (A05).
     pub settle: Duration,
+    /// How long after a create whose outcome is unknown its absence from every list proves that it
+    /// had no effect.
+    pub absent_after: Duration,
     /// How many bytes of stdout and stderr of a command are kept, each.
     pub output_bytes: usize,
 }
@@ -42,6 +49,7 @@ impl Default for Settings {
         Self {
             off: OffSettings::default(),
             settle: Duration::from_secs(25),
+            absent_after: Duration::from_secs(120),
             output_bytes: 64 * 1024,
         }
     }
@@ -99,6 +107,9 @@ pub enum StepError {
         /// How it ended and what it wrote.
         output: ExecOutput,
     },
+    /// The journal could not be written, so what could start a bill was not done.
+    #[error("nothing was sent, since the intent could not be noted: {0}")]
+    NotNoted(String),
     /// A plan has a step on a pod and no shell was given.
     #[error("the plan has a step on a pod, but no connection to it")]
     NoShell,
@@ -123,7 +134,7 @@ pub async fn apply(approved: &Approved, ports: &Ports<'_>) -> Result<Vec<StepOut
     let mut done = Vec::new();
     for step in approved.approved_steps() {
         let outcome = match step {
-            ApprovedStep::Cloud(change) => cloud_step(change, created_volume(&done), ports).await,
+            ApprovedStep::Cloud(change) => noted_step(change, created_volume(&done), ports).await,
             ApprovedStep::Pod(step) => pod_step(step, ports).await,
         };
         match outcome {
@@ -139,6 +150,19 @@ fn created_volume(done: &[StepOutcome]) -> Option<VolumeId> {
         StepOutcome::VolumeCreated(volume) => Some(volume.id.clone()),
         _ => None,
     })
+}
+
+/// One change, with its intent before and its end after it in the journal.
+async fn noted_step(
+    change: ApprovedChange<'_>,
+    created: Option<VolumeId>,
+    ports: &Ports<'_>,
+) -> Result<StepOutcome, StepError> {
+    let Some(notes) = &ports.notes else { return cloud_step(change, created, ports).await };
+    let id = notes.begin(change.get()).map_err(|error| StepError::NotNoted(error.to_string()))?;
+    let outcome = cloud_step(change, created, ports).await;
+    notes.end(id, &outcome);
+    outcome
 }
 
 async fn cloud_step(

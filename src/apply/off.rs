@@ -256,13 +256,14 @@ mod tests {
             offers: vec![],
             declared: vec![(vehicle.name.clone(), vehicle.pod_name.clone())],
             tolerated: vec![],
+            unknown_creates: Vec::new(),
             live_jobs: crate::plan::LiveJobs::Known(vec![]),
         };
         let draft = crate::plan::stop(&vehicle, true, &facts);
         let approved = crate::guard::review(draft, &facts, &crate::domain::Limits::default());
         let clock = crate::clock::SystemClock::new();
         let settings = crate::apply::Settings { off: settings, ..Default::default() };
-        let ports = Ports { cloud, shell: None, clock: &clock, settings };
+        let ports = Ports { cloud, shell: None, clock: &clock, notes: None, settings };
         let outcomes = crate::apply::apply(&approved.unwrap(), &ports).await.unwrap();
         let [crate::apply::StepOutcome::Off(off)] = &outcomes[..] else { panic!("{outcomes:?}") };
         off.clone()

@@ -1,6 +1,9 @@
 //! Refusals: what a rule says, with the numbers in it and the way out.
 
-use crate::domain::{DataCenterId, GpuTypeId, JobId, PodId, UsdPerHour, VehicleName, VolumeId};
+use crate::domain::{
+    DataCenterId, GpuTypeId, JobId, PodId, Usd, UsdPerHour, VehicleName, VolumeId,
+};
+use chrono::{DateTime, Utc};
 
 /// Why a draft may not be carried out. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -121,6 +124,14 @@ pub enum Refusal {
         pod: PodId,
         /// The declared name.
         name: String,
+    },
+    /// An earlier create of this vehicle is neither found nor proven absent.
+    #[error("a create of this vehicle's pod was sent at {since} and its outcome is not known; it may bill{}. Call again in two minutes: by then it is found or proven absent", .rate.map_or_else(String::new, |rate| format!(" {rate}/h")))]
+    CreateUnaccounted {
+        /// When it was sent.
+        since: DateTime<Utc>,
+        /// What it may bill for an hour.
+        rate: Option<Usd>,
     },
     /// Two creates of pods in one plan, or a create beside a pod that exists.
     #[error("a pod named {name:?} exists already ({pod}); a vehicle has exactly one")]

@@ -13,6 +13,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("the_account_has_no_unknown_pod", the_account_has_no_unknown_pod),
     ("a_declared_name_has_one_pod", a_declared_name_has_one_pod),
     ("a_vehicle_has_one_pod", a_vehicle_has_one_pod),
+    ("no_create_is_unaccounted_for", no_create_is_unaccounted_for),
     ("a_volume_name_is_unique", a_volume_name_is_unique),
     ("acts_only_on_the_vehicles_pod", acts_only_on_the_vehicles_pod),
     ("the_gpu_type_is_allowed", the_gpu_type_is_allowed),
@@ -85,6 +86,14 @@ fn a_vehicle_has_one_pod(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Ref
     let created = creates(draft).next()?;
     let existing = facts.pods_named(&draft.vehicle.pod_name).next()?;
     Some(Refusal::PodExists { name: created.name.clone(), pod: existing.id.clone() })
+}
+
+/// B02: while the outcome of a create is unknown, a second one could make two pods.
+fn no_create_is_unaccounted_for(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    creates(draft).next()?;
+    let unknown =
+        facts.unknown_creates.iter().find(|create| create.vehicle == draft.vehicle.name.0)?;
+    Some(Refusal::CreateUnaccounted { since: unknown.since, rate: unknown.rate })
 }
 
 fn a_volume_name_is_unique(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {

@@ -12,7 +12,16 @@ fn facts() -> Facts {
         offers: offers(),
         declared: vec![(VehicleName("hippocampus".into()), "lts-replication".into())],
         tolerated: vec![],
+        unknown_creates: vec![],
         live_jobs: LiveJobs::Known(vec![]),
+    }
+}
+
+fn unknown_create() -> plan::UnknownCreate {
+    plan::UnknownCreate {
+        vehicle: "hippocampus".into(),
+        since: chrono::DateTime::UNIX_EPOCH,
+        rate: Some(Usd::from_micros(690_000)),
     }
 }
 
@@ -69,6 +78,7 @@ fn worst() -> (Facts, Limits) {
         volumes: vec![volume(), Volume { id: VolumeId("vol2".into()), ..volume() }],
         offers: vec![],
         live_jobs: LiveJobs::Unknown("no answer".into()),
+        unknown_creates: vec![unknown_create()],
         ..facts()
     };
     (facts, limit("0.000001"))

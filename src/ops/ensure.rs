@@ -2,7 +2,6 @@
 
 use super::boot::{self, Boot};
 use super::gather::Needs;
-use super::turn;
 use super::usable::Reached;
 use super::view::created_pod;
 use super::{CloudName, PodView, StepView, Tether};
@@ -89,16 +88,18 @@ impl Tether {
         let started = self.clock.monotonic();
         let turn = match request.dry_run {
             true => None,
-            false => Some(turn::take(&vehicle, &*self.clock, request.wait).await?),
+            false => self.turn(request.wait).await?,
         };
         let needs = Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
-        let facts = self.gather(needs).await?;
+        let mut facts = self.gather(needs).await?;
+        self.reconcile(&mut facts)?;
         // Looked at only now, so that the failure can say what bills all the same.
         let public_key = public_key(&vehicle)
             .map_err(|failure| failure.billing(super::bills(&vehicle.pod_name, &facts.pods)))?;
         let nonce = format!("{:016x}", rand::rng().random::<u64>());
         let named = request.vehicle.is_some();
         let draft = plan::ensure(&vehicle, named, &facts, EnsureInputs { public_key, nonce });
+        let adds = draft.adds;
         let approved = self.review(draft, &facts)?;
         let answer = |status, message: String| EnsureAnswer {
             cloud: self.cloud_name(),
@@ -132,7 +133,8 @@ impl Tether {
             )
             .billing(StillBilling::Unknown));
         }
-        let (pod, adopted) = match apply::apply(&approved, &self.ports(None)).await {
+        let (pod, adopted) = match apply::apply(&approved, &self.ports(&vehicle, None, adds)).await
+        {
             Ok(outcomes) => match (created_pod(&outcomes), existing) {
                 (Some((pod, adopted)), _) => {
                     // Whoever is next in turn must see it in the list.
@@ -314,6 +316,12 @@ pub(super) fn start_failure(error: StepError) -> Failure {
             "read the message; pod_status shows disk and mounts",
         )
         .billing(StillBilling::Yes),
+        StepError::NotNoted(_) => Failure::new(
+            FailureKind::Config,
+            message,
+            "mend the state folder or free the disk; nothing is started without a journal, stop_pod works all the same",
+        )
+        .billing(StillBilling::No),
         StepError::NoShell => {
             Failure::new(FailureKind::Internal, message, "this is a mistake in podtether")
                 .billing(StillBilling::Yes)

@@ -79,7 +79,8 @@ impl Tether {
         let draft = plan::on_pod(&vehicle, named, Intent::Exec, vec![step], None);
         let approved = self.review(draft, &facts)?;
         let shell = self.shell(&vehicle, &pod)?;
-        let output = match apply::apply(&approved, &self.ports(Some(&*shell))).await {
+        let output = match apply::apply(&approved, &self.ports(&vehicle, Some(&*shell), None)).await
+        {
             Ok(mut outcomes) => match outcomes.pop() {
                 Some(StepOutcome::Ran(output)) => output,
                 _ => return Err(super::ensure::start_failure(StepError::NoShell)),

@@ -57,6 +57,7 @@ impl Tether {
                 .map(|vehicle| (vehicle.name.clone(), vehicle.pod_name.clone()))
                 .collect(),
             tolerated: self.config.tolerated_pods.clone(),
+            unknown_creates: Vec::new(),
             live_jobs: LiveJobs::Unknown("the pod was not asked".to_owned()),
         }
     }

@@ -10,6 +10,7 @@ mod gpus;
 mod job_status;
 mod open;
 mod probe;
+mod reconcile;
 mod run_job;
 mod shells;
 mod spend;
@@ -17,7 +18,6 @@ mod status;
 mod stop;
 mod sync;
 mod terminate;
-mod turn;
 mod usable;
 mod view;
 
@@ -37,13 +37,14 @@ pub use sync::{SyncAnswer, SyncProgress};
 pub use terminate::{TerminateAnswer, TerminateStatus};
 pub use view::{CloudName, PodView, StdinView, StepView, sha256_hex};
 
-use crate::apply::{Ports, Settings};
+use crate::apply::{Notes, Ports, Settings};
 use crate::clock::SharedClock;
 use crate::cloud::Cloud;
 use crate::config::Config;
-use crate::domain::{Pod, PodStatus, Vehicle};
+use crate::domain::{Pod, PodStatus, Price, UsdPerHour, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::{Approved, review};
+use crate::ledger::Ledger;
 use crate::plan::{Draft, Facts};
 use crate::pod::Shell;
 use shells::Shells;
@@ -70,6 +71,7 @@ pub struct Tether {
     surroundings: Surroundings,
     settings: Settings,
     shells: Shells,
+    ledger: Option<Ledger>,
 }
 
 impl Tether {
@@ -82,7 +84,8 @@ impl Tether {
         surroundings: Surroundings,
     ) -> Self {
         let shells = Shells::new(surroundings.ssh_auth_sock.clone());
-        Self { config, cloud, clock, surroundings, settings: Settings::default(), shells }
+        let settings = Settings::default();
+        Self { config, cloud, clock, surroundings, settings, shells, ledger: None }
     }
 
     /// The same with other waits for effects, such as a longer one for a command line.
@@ -95,6 +98,12 @@ impl Tether {
     /// How long effects are waited for.
     pub(crate) const fn settings(&self) -> Settings {
         self.settings
+    }
+
+    /// The same with a journal of what it changes.
+    #[must_use]
+    pub fn with_ledger(self, ledger: Ledger) -> Self {
+        Self { ledger: Some(ledger), ..self }
     }
 
     /// The config.
@@ -129,8 +138,19 @@ impl Tether {
         self.config.warnings.iter().cloned().chain(not_yet).collect()
     }
 
-    fn ports<'a>(&'a self, shell: Option<&'a dyn Shell>) -> Ports<'a> {
-        Ports { cloud: &*self.cloud, shell, clock: &*self.clock, settings: self.settings }
+    /// `adds` is what the plan puts on the bill, for the journal.
+    fn ports<'a>(
+        &'a self,
+        vehicle: &'a Vehicle,
+        shell: Option<&'a dyn Shell>,
+        adds: Option<Price>,
+    ) -> Ports<'a> {
+        let notes = self.ledger.as_ref().map(|ledger| Notes {
+            ledger,
+            vehicle: &vehicle.name.0,
+            rate: adds.and_then(Price::known).map(UsdPerHour::per_hour),
+        });
+        Ports { cloud: &*self.cloud, shell, clock: &*self.clock, notes, settings: self.settings }
     }
 
     /// The vehicle's running pod.

@@ -5,9 +5,10 @@ use super::{Surroundings, Tether};
 use crate::clock::SharedClock;
 use crate::cloud::local;
 use crate::cloud::runpod::{RunPod, RunPodOptions};
-use crate::config::{self, CloudChoice, Environment};
+use crate::config::{self, CloudChoice, Config, Environment};
 use crate::error::{Failure, FailureKind};
 use crate::key_source;
+use crate::ledger::{Ledger, project_folder};
 use crate::secret::Secret;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -65,7 +66,20 @@ pub async fn open(start: &Start, clock: SharedClock) -> Result<(Tether, Vec<Secr
         path: start.env.path().map(OsStr::to_owned),
         ssh_auth_sock: start.env.ssh_auth_sock().map(Path::to_owned),
     };
-    Ok((Tether::new(config, Arc::new(cloud), clock, surroundings), secrets))
+    let ledger = journal(start, &config, Arc::clone(&clock));
+    Ok((Tether::new(config, Arc::new(cloud), clock, surroundings).with_ledger(ledger), secrets))
+}
+
+/// The project's journal, in the user's state folder; one for the real cloud and one for the local
+/// one, which never mix. Without a home it lies beside the config.
+fn journal(start: &Start, config: &Config, clock: SharedClock) -> Ledger {
+    let beside = || config.path.with_file_name(".podtether");
+    let state = start.env.state_dir().unwrap_or_else(beside);
+    let cloud = match config.cloud {
+        CloudChoice::Local { .. } => "local",
+        CloudChoice::RunPod => "runpod",
+    };
+    Ledger::new(project_folder(&state, &config.path).join(cloud), &config.path, clock)
 }
 
 async fn local_options(state_dir: &Path, program: &Path) -> Result<RunPodOptions, Failure> {

@@ -136,8 +136,9 @@ impl Tether {
         request: &RunJobRequest,
     ) -> Result<RunJobAnswer, Failure> {
         let shell = self.shell(&job.vehicle, &job.pod)?;
-        let outcomes =
-            apply::apply(&job.approved, &self.ports(Some(&*shell))).await.map_err(|error| {
+        let outcomes = apply::apply(&job.approved, &self.ports(&job.vehicle, Some(&*shell), None))
+            .await
+            .map_err(|error| {
                 let mut failure =
                     super::ensure::start_failure(error.error).billing(StillBilling::Yes);
                 failure.message = format!("launching job {}: {}", job.id, failure.message);

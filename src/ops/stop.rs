@@ -87,7 +87,7 @@ impl Tether {
             .await
             .map_err(|failure| failure.billing(StillBilling::Unknown))?;
         let approved = self.review(plan::stop(&vehicle, true, &facts), &facts)?;
-        let outcomes = match apply::apply(&approved, &self.ports(None)).await {
+        let outcomes = match apply::apply(&approved, &self.ports(&vehicle, None, None)).await {
             Ok(outcomes) => outcomes,
             Err(error) => {
                 return Err(

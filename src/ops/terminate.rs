@@ -48,9 +48,10 @@ impl Tether {
         let vehicle = self.vehicle(Some(vehicle))?;
         let facts = self.gather(Needs::default()).await?;
         let approved = self.review(plan::terminate(&vehicle, true, confirm, &facts), &facts)?;
-        let outcomes = apply::apply(&approved, &self.ports(None)).await.map_err(|error| {
-            super::ensure::start_failure(error.error).billing(StillBilling::Unknown)
-        })?;
+        let outcomes =
+            apply::apply(&approved, &self.ports(&vehicle, None, None)).await.map_err(|error| {
+                super::ensure::start_failure(error.error).billing(StillBilling::Unknown)
+            })?;
         let unconfirmed = outcomes.iter().find_map(|outcome| match outcome {
             StepOutcome::Off(off) if !off.confirmed => Some(off),
             _ => None,

@@ -1,6 +1,7 @@
 //! What is known when a plan is made.
 
-use crate::domain::{GpuOffer, GpuTypeId, JobId, Pod, Price, UsdPerHour, VehicleName, Volume};
+use crate::domain::{GpuOffer, GpuTypeId, JobId, Pod, Price, Usd, UsdPerHour, VehicleName, Volume};
+use chrono::{DateTime, Utc};
 
 /// Live jobs of a pod, or why they could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +10,17 @@ pub enum LiveJobs {
     Known(Vec<JobId>),
     /// Nobody could say. Never taken for "none".
     Unknown(String),
+}
+
+/// A create that was sent, was not answered, and has neither been found nor proven absent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownCreate {
+    /// The vehicle that it was for.
+    pub vehicle: String,
+    /// When it was sent.
+    pub since: DateTime<Utc>,
+    /// What it may bill for an hour, when the price was known.
+    pub rate: Option<Usd>,
 }
 
 /// What the provider and the pod said. Reality may have moved on since.
@@ -24,6 +36,8 @@ pub struct Facts {
     pub declared: Vec<(VehicleName, String)>,
     /// Names of pods that are not ours and are put up with.
     pub tolerated: Vec<String>,
+    /// Creates whose outcome nobody knows yet.
+    pub unknown_creates: Vec<UnknownCreate>,
     /// Live jobs of the vehicle's pod; only asked for when a plan needs it.
     pub live_jobs: LiveJobs,
 }

@@ -9,7 +9,7 @@ mod on_pod;
 mod step;
 
 pub use ensure::{EnsureInputs, ensure};
-pub use facts::{Facts, LiveJobs};
+pub use facts::{Facts, LiveJobs, UnknownCreate};
 pub use launch::{LaunchSpec, job_dir, launch_steps};
 pub use off::{stop, terminate};
 pub use on_pod::on_pod;

@@ -195,6 +195,7 @@ async fn the_approved_steps_of_exec_stop_and_terminate_are_what_arrives() {
         offers: Vec::new(),
         declared: vec![(vehicle.name.clone(), POD.to_owned())],
         tolerated: Vec::new(),
+        unknown_creates: Vec::new(),
         live_jobs: LiveJobs::Unknown("not asked".to_owned()),
     };
     let approved = |draft: Draft| -> Vec<Step> {

@@ -7,6 +7,7 @@ use podtether::apply::{OffSettings, Settings};
 use podtether::clock::SystemClock;
 use podtether::cloud::local::{RunningCloud, find};
 use podtether::config::Environment;
+use podtether::ledger::{Ledger, project_folder};
 use podtether::ops::{self, EnsureAnswer, EnsureRequest, EnsureStatus, ExecRequest, Start, Tether};
 use serde_json::{Value, json};
 use std::fs;
@@ -27,6 +28,7 @@ pub const QUICK: Settings = Settings {
         ask_again_after: Duration::from_millis(200),
     },
     settle: Duration::from_secs(20),
+    absent_after: Duration::from_secs(120),
     output_bytes: 64 * 1024,
 };
 
@@ -121,6 +123,14 @@ impl Fixture {
 
     pub fn config_file(&self) -> PathBuf {
         self.path("podtether.yaml")
+    }
+
+    /// The journal of this project, as another process would open it.
+    pub fn ledger(&self) -> Ledger {
+        let home = self.path("");
+        let env = Environment::isolated([("HOME", home.as_os_str())]);
+        let project = project_folder(&env.state_dir().unwrap(), &self.config_file());
+        Ledger::new(project.join("local"), &self.config_file(), SystemClock::shared())
     }
 
     pub fn state(&self) -> PathBuf {

@@ -132,6 +132,7 @@ pub async fn send(
         offers: Vec::new(),
         declared: vec![(vehicle.name.clone(), vehicle.pod_name.clone())],
         tolerated: Vec::new(),
+        unknown_creates: Vec::new(),
         live_jobs: LiveJobs::Known(Vec::new()),
     };
     let adds = matches!(intent, Intent::EnsurePod).then_some(price);

@@ -1,0 +1,118 @@
+//! The journal: every change is announced before it is made, and what a crash or a lost answer left
+//! open is looked up before anything new is started.
+
+use super::fixture::{Fixture, POD, QUICK, VEHICLE, ensure};
+use podtether::apply::Settings;
+use podtether::domain::Usd;
+use podtether::error::FailureKind;
+use podtether::ledger::{Action, Event, Ledger};
+use podtether::ops::{EnsureStatus, StopStatus};
+use std::time::Duration;
+
+fn open_intents(fixture: &Fixture) -> usize {
+    fixture.ledger().book().unwrap().open_intents().len()
+}
+
+fn creates(fixture: &Fixture) -> usize {
+    fixture.changes().iter().filter(|change| change.path == "/v2/pods").count()
+}
+
+/// B03, B04: the id is on disk before anybody waits for the pod, and every intent has its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_change_is_announced_and_ended() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.set_faults(&["slow-boot=60"]).await;
+    let answer = tether.ensure_pod(&ensure(0)).await.unwrap();
+    assert_eq!(answer.status, Some(EnsureStatus::StillInitializing), "{answer:?}");
+    let book = fixture.ledger().book().unwrap();
+    assert_eq!(book.known_pods(), [answer.pod.unwrap().id]);
+    assert_eq!(book.open_intents(), []);
+    assert_eq!(tether.stop_pod(VEHICLE).await.unwrap().status, StopStatus::Stopped);
+    tether.terminate_pod(VEHICLE, &format!("terminate {POD}")).await.unwrap();
+    assert_eq!(open_intents(&fixture), 0);
+    let text = std::fs::read_to_string(fixture.ledger().path()).unwrap();
+    for word in ["create_volume", "create_pod", "stop_pod", "terminate_pod"] {
+        assert_eq!(text.matches(&format!("\"kind\":\"{word}\"")).count(), 1, "{word}\n{text}");
+    }
+    assert!(text.contains("\"micros_per_hour\":690000"), "{text}");
+}
+
+/// B01, B02, B04: while the outcome of a create is unknown nothing else is created; then it is found.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_create_stays_open_until_it_is_found() {
+    let fixture = Fixture::new();
+    let blind = fixture.tether().await.with_settings(Settings { settle: Duration::ZERO, ..QUICK });
+    fixture.set_faults(&["create-reply-lost", "list-lag=600"]).await;
+    let failure = blind.ensure_pod(&ensure(0)).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Unconfirmed, "{failure:?}");
+    assert_eq!((creates(&fixture), open_intents(&fixture)), (1, 1));
+    // Another process, which knows nothing but the journal.
+    let other = fixture.tether().await;
+    let failure = other.ensure_pod(&ensure(0)).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Refused, "{failure:?}");
+    assert!(failure.message.contains("$0.69/h"), "{}", failure.message);
+    assert_eq!(creates(&fixture), 1);
+    fixture.set_faults(&[]).await;
+    let answer = other.ensure_pod(&ensure(45)).await.unwrap();
+    assert_eq!(answer.status, Some(EnsureStatus::Running), "{answer:?}");
+    assert_eq!((creates(&fixture), open_intents(&fixture)), (1, 0));
+    assert_eq!(fixture.pods_named(POD).await.len(), 1);
+}
+
+fn announce(ledger: &Ledger) {
+    let action = Action::CreatePod { name: POD.into(), nonce: "never sent".into() };
+    let rate = Usd::from_micros(690_000);
+    let make = |id| Event::Intend {
+        id,
+        vehicle: VEHICLE.into(),
+        action,
+        micros_per_hour: Some(rate.micros()),
+    };
+    ledger.intend(make).unwrap();
+}
+
+/// B04: a process that died between the intent and the call left nothing behind, which takes time to
+/// prove (A05).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_that_was_never_sent_is_proven_absent_after_a_while() {
+    let fixture = Fixture::new();
+    announce(&fixture.ledger());
+    let tether = fixture.tether().await;
+    let failure = tether.ensure_pod(&ensure(0)).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Refused, "{failure:?}");
+    assert_eq!((creates(&fixture), open_intents(&fixture)), (0, 1));
+    let later = tether.with_settings(Settings { absent_after: Duration::ZERO, ..QUICK });
+    let answer = later.ensure_pod(&ensure(45)).await.unwrap();
+    assert_eq!(answer.status, Some(EnsureStatus::Running), "{answer:?}");
+    assert_eq!((creates(&fixture), open_intents(&fixture)), (1, 0));
+}
+
+/// A journal that cannot be used starts nothing, and stops everything.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_journal_nothing_is_started_and_a_stop_works() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let path = fixture.ledger().path();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    assert_eq!(tether.stop_pod(VEHICLE).await.unwrap().status, StopStatus::Stopped);
+    let before = fixture.changes().len();
+    let failure = tether.ensure_pod(&ensure(0)).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Config, "{failure:?}");
+    assert!(failure.hint.contains("stop_pod works"), "{failure:?}");
+    assert_eq!(fixture.changes().len(), before);
+}
+
+/// B05: two sessions at once make one pod.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_sessions_at_once_make_one_pod() {
+    let fixture = Fixture::new();
+    let (one, other) = (fixture.tether().await, fixture.tether().await);
+    let request = ensure(45);
+    let (a, b) = tokio::join!(one.ensure_pod(&request), other.ensure_pod(&request));
+    let running = Some(EnsureStatus::Running);
+    assert_eq!((a.unwrap().status, b.unwrap().status), (running, running));
+    assert_eq!((creates(&fixture), fixture.pods_named(POD).await.len()), (1, 1));
+}
