@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand with its arguments and its rendering, no behaviour.
 
+mod audit;
 mod demo;
 mod local_cloud;
 mod log_writer;
@@ -33,6 +34,8 @@ enum Command {
     Supervise(supervise::SuperviseArgs),
     /// Stop pods and read them back; needs no config that works.
     Stop(stop::StopArgs),
+    /// List every pod and volume of the account and whose it is.
+    Audit(audit::AuditArgs),
     /// See the whole of it work on the local cloud, for $0.
     Demo(demo::DemoArgs),
     /// Serve the local cloud: a twin of RunPod on loopback, for $0.
@@ -55,6 +58,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Mcp(args) => mcp_cmd::run(&args),
         Command::Supervise(args) => supervise::run(&args),
         Command::Stop(args) => stop::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::LocalCloud(args) => local_cloud::run(&args),
         Command::PodShim(args) => pod_shim::run(&args),

@@ -1,6 +1,7 @@
 //! What podtether can do, one file per verb: gather facts, let `plan` draft and `guard` review,
 //! carry out through `apply`, and say what is known. Both faces call these and add no behaviour.
 
+mod audit;
 mod boot;
 mod command_line;
 mod ensure;
@@ -25,6 +26,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+pub use audit::{Audit, AuditedPod, AuditedVolume, Owner};
 pub use ensure::{EnsureAnswer, EnsureRequest, EnsureStatus};
 pub use exec::{ExecAnswer, ExecRequest};
 pub use gpus::{GpuAvailability, GpuChoice, StockIn};

@@ -9,6 +9,7 @@ mod fixture;
 mod guards;
 mod lost_contact;
 mod refusals;
+mod seeing;
 mod signals;
 mod supervised;
 mod twin;
