@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand with its arguments and its rendering, no behaviour.
 
+mod audit;
 mod demo;
 mod local_cloud;
 mod log_writer;
@@ -10,6 +11,7 @@ mod pod_shim;
 pub mod print;
 mod progress;
 mod signals;
+mod stop;
 mod supervise;
 mod train_auv;
 mod transport;
@@ -30,6 +32,10 @@ enum Command {
     Mcp(mcp_cmd::McpArgs),
     /// Run a job under supervision: launch, follow, capture, stop, read back.
     Supervise(supervise::SuperviseArgs),
+    /// Stop pods and read them back; needs no config that works.
+    Stop(stop::StopArgs),
+    /// List every pod and volume of the account and whose it is.
+    Audit(audit::AuditArgs),
     /// See the whole of it work on the local cloud, for $0.
     Demo(demo::DemoArgs),
     /// Serve the local cloud: a twin of RunPod on loopback, for $0.
@@ -51,6 +57,8 @@ pub fn run(cli: Cli) -> u8 {
     match cli.command {
         Command::Mcp(args) => mcp_cmd::run(&args),
         Command::Supervise(args) => supervise::run(&args),
+        Command::Stop(args) => stop::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::LocalCloud(args) => local_cloud::run(&args),
         Command::PodShim(args) => pod_shim::run(&args),

@@ -39,6 +39,22 @@ pub struct BilledSpan {
     pub disk: Option<Usd>,
 }
 
+/// The account's credit, told by an interface that may be gone tomorrow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Balance {
+    /// It was told.
+    Known {
+        /// Credit left; below zero when the account is overdrawn.
+        usd: Usd,
+        /// What everything in the account spends in one hour now.
+        per_hour: Option<Usd>,
+        /// What the account may spend in one hour at most.
+        limit: Option<Usd>,
+    },
+    /// It was not, and why.
+    Unknown(String),
+}
+
 /// A request as it goes out, for a dry run. Placeholders stand only where an earlier step of the
 /// same plan decides the value.
 #[derive(
@@ -98,6 +114,10 @@ pub trait Cloud: Send + Sync {
 
     /// What network volumes were billed since `since`.
     async fn volume_billing(&self, since: DateTime<Utc>) -> Result<Vec<BilledSpan>, CloudError>;
+
+    /// The account's credit. Never an error and never waited for longer than some seconds: nothing
+    /// may depend on it.
+    async fn balance(&self) -> Balance;
 
     /// Sends one approved change, once. `created` is the volume that an earlier step of the same
     /// plan created, for a [`crate::plan::VolumeRef::Planned`].

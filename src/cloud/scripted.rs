@@ -1,6 +1,8 @@
 //! A provider for unit tests that plays a script: each list of pods in turn, the last one for ever.
 
-use super::{BilledSpan, Changed, Cloud, CloudError, CloudErrorKind, DataCenter, RequestView};
+use super::{
+    Balance, BilledSpan, Changed, Cloud, CloudError, CloudErrorKind, DataCenter, RequestView,
+};
 use crate::domain::{GpuOffer, Pod, PodId, Volume, VolumeId, sample};
 use crate::guard::ApprovedChange;
 use crate::plan::Change;
@@ -19,6 +21,8 @@ pub struct Scripted {
     answers: Mutex<VecDeque<Result<Changed, CloudErrorKind>>>,
     /// Network volumes.
     pub volumes: Vec<Volume>,
+    /// The account's credit.
+    pub balance: Balance,
     /// Every change that was sent.
     pub sent: Mutex<Vec<Change>>,
 }
@@ -31,6 +35,7 @@ impl Scripted {
             pods: Mutex::new(pods.into()),
             answers: Mutex::default(),
             volumes: vec![sample::volume()],
+            balance: Balance::Unknown("not scripted".to_owned()),
             sent: Mutex::default(),
         }
     }
@@ -43,6 +48,11 @@ impl Scripted {
     /// The same account without a network volume.
     pub fn without_volumes(self) -> Self {
         Self { volumes: Vec::new(), ..self }
+    }
+
+    /// The same with that much credit.
+    pub fn with_balance(self, balance: Balance) -> Self {
+        Self { balance, ..self }
     }
 
     /// How many changes were sent.
@@ -96,6 +106,9 @@ impl Cloud for Scripted {
     }
     async fn volume_billing(&self, _: DateTime<Utc>) -> Result<Vec<BilledSpan>, CloudError> {
         Ok(Vec::new())
+    }
+    async fn balance(&self) -> Balance {
+        self.balance.clone()
     }
     async fn change(
         &self,

@@ -158,6 +158,9 @@ impl Ceiling {
     /// Between TERM and KILL at the ceiling, in seconds.
     pub const KILL_GRACE_SEC: u32 = 60;
 
+    /// The shortest that there is: one second.
+    pub const SHORTEST: Self = Self(1);
+
     /// A ceiling of `seconds`; no value means `default`, never unlimited (A21).
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! What podtether can do, one file per verb: gather facts, let `plan` draft and `guard` review,
 //! carry out through `apply`, and say what is known. Both faces call these and add no behaviour.
 
+mod audit;
 mod boot;
 mod command_line;
 mod ensure;
@@ -16,6 +17,7 @@ mod shells;
 mod spend;
 mod status;
 mod stop;
+mod stop_all;
 mod sync;
 mod terminate;
 mod usable;
@@ -24,15 +26,17 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+pub use audit::{Audit, AuditedPod, AuditedVolume, Owner};
 pub use ensure::{EnsureAnswer, EnsureRequest, EnsureStatus};
 pub use exec::{ExecAnswer, ExecRequest};
 pub use gpus::{GpuAvailability, GpuChoice, StockIn};
 pub use job_status::{JobStatusAnswer, LatestMetrics};
-pub use open::{Start, open};
+pub use open::{Start, open, open_for_stop};
 pub use run_job::{RunJobAnswer, RunJobRequest};
 pub use spend::SpendReport;
 pub use status::{PodState, PodStatusAnswer};
 pub use stop::{StopAnswer, StopStatus};
+pub use stop_all::{Confirmation, LeftAlone, StopAll, StopAllAnswer};
 pub use sync::{SyncAnswer, SyncProgress};
 pub use terminate::{TerminateAnswer, TerminateStatus};
 pub use view::{CloudName, PodView, StdinView, StepView, sha256_hex};

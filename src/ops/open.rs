@@ -1,10 +1,10 @@
 //! From a config file to a [`Tether`]: finds the file, the key and the cloud. Real and local are
 //! never mixed: the local cloud's key and address come from its state folder and from nowhere else.
 
-use super::{Surroundings, Tether};
+use super::{StopAll, Surroundings, Tether};
 use crate::clock::SharedClock;
 use crate::cloud::local;
-use crate::cloud::runpod::{RunPod, RunPodOptions};
+use crate::cloud::runpod::{LOCAL_KEY_PREFIX, RunPod, RunPodOptions};
 use crate::config::{self, CloudChoice, Config, Environment};
 use crate::error::{Failure, FailureKind};
 use crate::key_source;
@@ -33,32 +33,9 @@ pub struct Start {
 /// # Errors
 /// What is wrong with the config, the key or the mix of both, in words, before anything is changed.
 pub async fn open(start: &Start, clock: SharedClock) -> Result<(Tether, Vec<Secret>), Failure> {
-    let broken = |error: config::ConfigError| {
-        Failure::new(FailureKind::Config, error, "mend the config; nothing was changed")
-    };
     let path = config::find(start.config.as_deref(), &start.env, &start.cwd).map_err(broken)?;
     let config = config::load(&path, &start.env).map_err(broken)?;
-    let api_url = start.env.api_url().map_err(broken)?;
-    let options = match &config.cloud {
-        CloudChoice::Local { state_dir } => {
-            if api_url.is_some() {
-                return Err(mixed(
-                    "the config says cloud: local, and PODTETHER_API_URL names another cloud; unset it",
-                ));
-            }
-            local_options(state_dir, &start.program).await?
-        }
-        CloudChoice::RunPod => {
-            let key = key_source::find(&start.env, config.keychain_account.as_deref())
-                .map_err(|error| Failure::new(FailureKind::Auth, error, "nothing was changed"))?;
-            let options = RunPodOptions::new(key);
-            match api_url {
-                // The environment has checked that http leads nowhere but to this machine.
-                Some(url) => RunPodOptions { base_url: url, allow_loopback_http: true, ..options },
-                None => options,
-            }
-        }
-    };
+    let options = options(&config, start).await?;
     let secrets = vec![options.key.clone()];
     let cloud = RunPod::new(options, Arc::clone(&clock)).map_err(mixed)?;
     let surroundings = Surroundings {
@@ -80,6 +57,88 @@ fn journal(start: &Start, config: &Config, clock: SharedClock) -> Ledger {
         CloudChoice::RunPod => "runpod",
     };
     Ledger::new(project_folder(&state, &config.path).join(cloud), &config.path, clock)
+}
+
+/// How the cloud of that config is reached.
+async fn options(config: &Config, start: &Start) -> Result<RunPodOptions, Failure> {
+    let api_url = start.env.api_url().map_err(broken)?;
+    match &config.cloud {
+        CloudChoice::Local { state_dir } => {
+            if api_url.is_some() {
+                return Err(mixed(
+                    "the config says cloud: local, and PODTETHER_API_URL names another cloud; unset it",
+                ));
+            }
+            local_options(state_dir, &start.program).await
+        }
+        CloudChoice::RunPod => {
+            let key = key(start, config.keychain_account.as_deref())?;
+            Ok(provider_options(key, api_url))
+        }
+    }
+}
+
+/// Opens the way to a stop, which needs no more than a key. A config that cannot be read is no
+/// obstacle: then the key in the environment decides which cloud it is, since a key of the local
+/// cloud is told by its beginning.
+///
+/// # Errors
+/// When there is no key, or when the broken config was for the local cloud and the key is not.
+pub async fn open_for_stop(start: &Start, clock: SharedClock) -> Result<StopAll, Failure> {
+    let found = config::find(start.config.as_deref(), &start.env, &start.cwd);
+    let config = found.and_then(|path| config::load(&path, &start.env));
+    let options = match &config {
+        Ok(config) => options(config, start).await?,
+        Err(error) => options_without_config(start, error)?,
+    };
+    let cloud = RunPod::new(options, Arc::clone(&clock)).map_err(mixed)?;
+    Ok(StopAll::new(config, Arc::new(cloud), clock))
+}
+
+fn options_without_config(
+    start: &Start,
+    error: &config::ConfigError,
+) -> Result<RunPodOptions, Failure> {
+    let api_url = start.env.api_url().map_err(broken)?;
+    let key = key(start, None)?;
+    match (key.reveal().starts_with(LOCAL_KEY_PREFIX), api_url) {
+        (true, Some(url)) => Ok(RunPodOptions::local(&url, key)),
+        (false, _) if says_local(start) => {
+            Err(mixed(format!("{error}; it says cloud: local, and the key at hand is RunPod's")))
+        }
+        (_, api_url) => Ok(provider_options(key, api_url)),
+    }
+}
+
+/// Whether a config that cannot be read was for the local cloud, as far as its lines tell: a
+/// rehearsal with a misspelt key must not stop what runs for real.
+fn says_local(start: &Start) -> bool {
+    let Ok(path) = config::find(start.config.as_deref(), &start.env, &start.cwd) else {
+        return false;
+    };
+    let text = std::fs::read(path).unwrap_or_default();
+    String::from_utf8_lossy(&text).lines().any(|line| {
+        let value = line.strip_prefix("cloud:").map(str::trim_start);
+        value.is_some_and(|value| value.trim_start_matches(['"', '\'']).starts_with("local"))
+    })
+}
+
+fn key(start: &Start, account: Option<&str>) -> Result<Secret, Failure> {
+    key_source::find(&start.env, account)
+        .map_err(|error| Failure::new(FailureKind::Auth, error, "nothing was changed"))
+}
+
+fn provider_options(key: Secret, api_url: Option<String>) -> RunPodOptions {
+    let options = RunPodOptions::new(key);
+    match api_url {
+        // The environment has checked that http leads nowhere but to this machine.
+        Some(url) => RunPodOptions { base_url: url, allow_loopback_http: true, ..options },
+        None => options,
+    }
+}
+
+fn broken(error: config::ConfigError) -> Failure {
+    Failure::new(FailureKind::Config, error, "mend the config; nothing was changed")
 }
 
 async fn local_options(state_dir: &Path, program: &Path) -> Result<RunPodOptions, Failure> {

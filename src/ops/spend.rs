@@ -1,7 +1,7 @@
 //! spend_report: what the provider billed, and what is running up since.
 
 use super::{CloudName, Tether};
-use crate::cloud::BilledSpan;
+use crate::cloud::{Balance, BilledSpan};
 use crate::domain::{Pod, Usd};
 use crate::error::Failure;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,7 +11,7 @@ use serde::Serialize;
 /// The answer of spend_report.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SpendReport {
-    /// Which cloud answered. The local cloud bills nothing real.
+    /// Which cloud answered; the local one bills nothing.
     pub cloud: CloudName,
     /// Start of the window, UTC.
     pub from: DateTime<Utc>,
@@ -23,7 +23,7 @@ pub struct SpendReport {
     pub disk_usd: Usd,
     /// Billed for network volumes.
     pub volume_usd: Usd,
-    /// Estimate for pods on the bill now, since their last billed hour: rate × time.
+    /// Estimate for pods on the bill, since their last billed hour.
     pub running_usd: Usd,
     /// Everything together.
     pub total_usd: Usd,
@@ -33,8 +33,17 @@ pub struct SpendReport {
     /// Budget less total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining_usd: Option<Usd>,
-    /// The sum of the rates that are on the bill now.
+    /// The rates on the bill now, summed.
     pub usd_per_hour_now: Usd,
+    /// The account's credit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub balance_usd: Option<Usd>,
+    /// Hours that the credit lasts at the present rate; missing at none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runway_hours: Option<f64>,
+    /// Why the credit is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub balance_unknown: Option<String>,
     /// What the figures cover and what they do not.
     pub covers: String,
 }
@@ -50,10 +59,11 @@ impl Tether {
     pub async fn spend_report(&self) -> Result<SpendReport, Failure> {
         let to = self.clock.now();
         let from = to - TimeDelta::days(WINDOW_DAYS);
-        let (pods, billed, volumes) = tokio::join!(
+        let (pods, billed, volumes, balance) = tokio::join!(
             self.cloud.pods(),
             self.cloud.pod_billing(from),
-            self.cloud.volume_billing(from)
+            self.cloud.volume_billing(from),
+            self.cloud.balance()
         );
         let (pods, billed, volumes) = (pods?, billed?, volumes?);
         let pod_total: Usd = billed.iter().filter_map(|span| span.total).sum();
@@ -80,6 +90,12 @@ impl Tether {
                 " {unpriced} pods on the bill have no readable price or start and are not in the estimate."
             ));
         }
+        let usd_per_hour_now: Usd =
+            running.iter().filter_map(|pod| Some(pod.price.known()?.per_hour())).sum();
+        let (balance_usd, balance_unknown) = match &balance {
+            Balance::Known { usd, .. } => (Some(*usd), None),
+            Balance::Unknown(why) => (None, Some(why.clone())),
+        };
         Ok(SpendReport {
             cloud: self.cloud_name(),
             from,
@@ -91,10 +107,10 @@ impl Tether {
             total_usd,
             budget_usd,
             remaining_usd: budget_usd.map(|budget| budget.saturating_sub(total_usd)),
-            usd_per_hour_now: running
-                .iter()
-                .filter_map(|pod| Some(pod.price.known()?.per_hour()))
-                .sum(),
+            usd_per_hour_now,
+            balance_usd,
+            runway_hours: runway_hours(&balance, usd_per_hour_now),
+            balance_unknown,
             covers,
         })
     }
@@ -109,10 +125,40 @@ fn running_up(pod: &Pod, billed: &[BilledSpan], now: DateTime<Utc>) -> Option<Us
     Some(pod.price.known()?.cost_of((now - since).to_std().unwrap_or_default()))
 }
 
+/// How long the credit lasts, in hours with one decimal, rounded down. Of the account's own rate and
+/// the sum of the pods the higher one counts: the provider may forget a part, and so may the list.
+fn runway_hours(balance: &Balance, pods: Usd) -> Option<f64> {
+    let Balance::Known { usd, per_hour, .. } = balance else { return None };
+    let rate = per_hour.unwrap_or(Usd::ZERO).max(pods).micros();
+    let tenths = i128::from(usd.micros().max(0)) * 10 / i128::from((rate > 0).then_some(rate)?);
+    // What does not fit is longer than anybody asks for.
+    u32::try_from(tenths).ok().map(|tenths| f64::from(tenths) / 10.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::sample;
+
+    #[test]
+    fn the_runway_is_rounded_down_and_takes_the_higher_rate() {
+        let credit = |micros, per_hour| Balance::Known {
+            usd: Usd::from_micros(micros),
+            per_hour: Option::map(per_hour, Usd::from_micros),
+            limit: None,
+        };
+        for (balance, pods, hours) in [
+            (credit(10_000_000, Some(690_000)), 0, Some(14.4)),
+            (credit(10_000_000, Some(690_000)), 1_000_000, Some(10.0)),
+            (credit(10_000_000, None), 1_000_000, Some(10.0)),
+            (credit(-1, Some(1)), 0, Some(0.0)),
+            (credit(10_000_000, Some(0)), 0, None),
+            (credit(i64::MAX, Some(1)), 0, None),
+            (Balance::Unknown(String::new()), 690_000, None),
+        ] {
+            assert_eq!(runway_hours(&balance, Usd::from_micros(pods)), hours, "{balance:?}");
+        }
+    }
 
     fn at(text: &str) -> DateTime<Utc> {
         DateTime::parse_from_rfc3339(text).unwrap().to_utc()

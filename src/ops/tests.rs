@@ -4,7 +4,7 @@ use super::*;
 use crate::apply::OffSettings;
 use crate::clock::SystemClock;
 use crate::cloud::scripted::{Look, Scripted};
-use crate::cloud::{Changed, CloudErrorKind};
+use crate::cloud::{Balance, Changed, CloudErrorKind};
 use crate::config::Environment;
 use crate::domain::{PodId, PodStatus, sample};
 use std::os::unix::fs::PermissionsExt as _;
@@ -20,6 +20,8 @@ vehicles:
     known_hosts_file: known_hosts
     local_log_dir: logs
     ssh_identity: id
+strangers:
+  tolerate: [a-friends]
 ";
 
 /// A tether over a scripted provider, with short waits; and the folder that its config is in.
@@ -193,4 +195,69 @@ fn write_key(folder: &std::path::Path) {
     std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o600)).unwrap();
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAII7rbVTXuzdqCcEQVecSko8Qa0FpLI41pEakpPcSFBGD t";
     std::fs::write(folder.join("id.pub"), key).unwrap();
+}
+
+/// An interface that is gone costs a figure and never the report.
+#[tokio::test]
+async fn a_spend_report_without_a_balance_says_why_and_is_whole_otherwise() {
+    let lists = || vec![with_status("RUNNING")];
+    let gone = Balance::Unknown("POST /graphql failed: gone".to_owned());
+    let (tether, _, _folder) = tether(Scripted::new(lists(), vec![]).with_balance(gone));
+    let report = tether.spend_report().await.unwrap();
+    assert_eq!((report.balance_usd, report.runway_hours), (None, None));
+    assert_eq!(report.balance_unknown.as_deref(), Some("POST /graphql failed: gone"));
+    assert_eq!(report.usd_per_hour_now.micros(), 690_000);
+    let credit = crate::domain::Usd::from_micros(1_380_000);
+    let known = Balance::Known { usd: credit, per_hour: None, limit: None };
+    let (tether, _, _folder) = self::tether(Scripted::new(lists(), vec![]).with_balance(known));
+    let report = tether.spend_report().await.unwrap();
+    assert_eq!((report.balance_usd, report.runway_hours), (Some(credit), Some(2.0)));
+    assert_eq!(report.balance_unknown, None);
+}
+
+/// B06, B08: only a declared name makes a pod or volume a vehicle's; what is put up with bills too.
+#[tokio::test]
+async fn an_audit_tells_whose_everything_is_and_what_nobody_owns() {
+    let pod = |id: &str, name: &str, word: &str| Pod {
+        id: PodId(id.into()),
+        name: name.into(),
+        status: PodStatus::from(word),
+        ..sample::pod()
+    };
+    let marker = (crate::plan::NewPod::NONCE_ENV.to_owned(), "01".to_owned());
+    let pods = vec![
+        pod("own", "lts-replication", "MIGRATING"),
+        Pod { env: [marker].into(), ..pod("renamed", "lts-old", "RUNNING") },
+        pod("friend", "a-friends", "RUNNING"),
+        pod("stranger", "x", "ERROR"),
+        // A stopped pod may keep a disk of its own; one on a network volume has none.
+        Pod { mounts: vec![], ..pod("resting", "x", "EXITED") },
+        pod("off", "x", "EXITED"),
+        pod("gone", "x", "TERMINATED"),
+    ];
+    let mut cloud = Scripted::new(vec![Ok(pods)], vec![]);
+    let other = crate::domain::VolumeId("vol2".into());
+    cloud.volumes.push(crate::domain::Volume { id: other, name: "x".into(), ..sample::volume() });
+    let (tether, _, _folder) = tether(cloud);
+    let audit = tether.audit().await.unwrap();
+    let owners: Vec<_> =
+        audit.pods.iter().map(|pod| (pod.id.0.as_str(), pod.owner.clone())).collect();
+    let own = Owner::Vehicle("hippocampus".into());
+    let expected = [
+        ("own", own.clone()),
+        ("renamed", Owner::Marked),
+        ("friend", Owner::Tolerated),
+        ("stranger", Owner::Stranger),
+        ("resting", Owner::Stranger),
+        ("off", Owner::Stranger),
+    ];
+    assert_eq!(owners, expected);
+    assert_eq!(audit.unowned, ["renamed", "friend", "stranger", "resting", "vol2"]);
+    assert_eq!((&audit.volumes[0].owner, &audit.volumes[1].owner), (&own, &Owner::Stranger));
+    assert_eq!(audit.usd_per_hour_now.micros(), 4 * 690_000);
+    assert_eq!(audit.usd_per_month_at_rest.micros(), 2 * 4_200_000);
+
+    let (tether, _, _folder) =
+        self::tether(Scripted::new(vec![Err(CloudErrorKind::Server)], vec![]));
+    assert_eq!(tether.audit().await.unwrap_err().still_billing, StillBilling::Unknown);
 }

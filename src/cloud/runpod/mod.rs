@@ -3,6 +3,7 @@
 
 mod answer;
 mod classify;
+mod graphql;
 mod instant;
 mod map;
 mod pages;
@@ -15,7 +16,9 @@ mod wire;
 pub use rest::USER_AGENT;
 pub use setup::{DEFAULT_BASE_URL, LOCAL_KEY_PREFIX, RunPodOptions, SetupError};
 
-use super::{BilledSpan, Changed, Cloud, CloudError, CloudErrorKind, DataCenter, RequestView};
+use super::{
+    Balance, BilledSpan, Changed, Cloud, CloudError, CloudErrorKind, DataCenter, RequestView,
+};
 use crate::clock::SharedClock;
 use crate::domain::{GpuOffer, Pod, PodId, Volume, VolumeId};
 use crate::guard::ApprovedChange;
@@ -161,6 +164,10 @@ impl Cloud for RunPod {
 
     async fn volume_billing(&self, since: DateTime<Utc>) -> Result<Vec<BilledSpan>, CloudError> {
         self.billing(request::VOLUME_BILLING, since, map::volume_bill).await
+    }
+
+    async fn balance(&self) -> Balance {
+        graphql::balance(&self.rest).await
     }
 
     async fn change(

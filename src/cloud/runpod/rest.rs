@@ -84,13 +84,30 @@ impl Rest {
         deadline: Duration,
     ) -> Result<(Answer, serde_json::Value), CloudError> {
         let view = RequestView { method: "GET".to_owned(), path: path.to_owned(), body: None };
-        self.ask(&view, query, Ask::Read, deadline, |answer, tried| {
-            match serde_json::from_slice(&answer.body) {
-                Ok(value) => Ok((answer, value)),
-                Err(error) => Err(self.not_json(&answer, tried, &error)),
-            }
-        })
-        .await
+        let read = |answer: Answer, tried: &str| self.json(answer, tried);
+        self.ask(&view, query, Ask::Read, deadline, read).await
+    }
+
+    /// Asks a question that travels in a body and changes nothing, for at most `patience`, while the
+    /// failure may pass.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn query(
+        &self,
+        view: &RequestView,
+        patience: Duration,
+    ) -> Result<serde_json::Value, CloudError> {
+        let deadline = self.clock.monotonic().saturating_add(patience.min(self.budget));
+        let read = |answer: Answer, tried: &str| self.json(answer, tried);
+        Ok(self.ask(view, &[], Ask::Read, deadline, read).await?.1)
+    }
+
+    fn json(&self, answer: Answer, tried: &str) -> Result<(Answer, serde_json::Value), CloudError> {
+        match serde_json::from_slice(&answer.body) {
+            Ok(value) => Ok((answer, value)),
+            Err(error) => Err(self.not_json(&answer, tried, &error)),
+        }
     }
 
     /// Sends a change, once; only a 429 is asked again.

@@ -10,6 +10,7 @@ mod guards;
 mod journal;
 mod lost_contact;
 mod refusals;
+mod seeing;
 mod signals;
 mod supervised;
 mod twin;

@@ -1,6 +1,7 @@
 //! The RunPod client against a server that answers from a script, over real sockets.
 
 pub mod approved;
+mod balance;
 mod changes;
 mod reads;
 pub mod server;

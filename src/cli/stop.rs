@@ -1,0 +1,101 @@
+//! `podtether stop`: off the bill, with a proof for every pod.
+
+use super::open::{self, ConfigArgs};
+use super::{logging, print};
+use crate::apply::{OffSettings, Settings};
+use crate::error::{Failure, FailureKind};
+use crate::ops::{self, Confirmation, StopAllAnswer};
+use std::time::Duration;
+
+/// Arguments of `podtether stop`.
+#[derive(Debug, clap::Args)]
+pub struct StopArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    #[command(flatten)]
+    which: Which,
+    /// How long a stop is waited for, in seconds; it is asked several times over.
+    #[arg(long, value_name = "SEC", hide = true, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    stop_budget_sec: u64,
+    /// Print one JSON object on stdout instead of lines for people.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A stop names what it stops; there is no default.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Which {
+    /// Stop the pod of this vehicle.
+    #[arg(long, value_name = "NAME")]
+    vehicle: Option<String>,
+    /// Stop the pods of every vehicle; without a readable config, every pod that podtether created.
+    #[arg(long)]
+    all: bool,
+}
+
+/// Runs it: 0 everything is off, 1 nothing could be asked, 2 wrong usage, 6 something may still bill.
+pub fn run(args: &StopArgs) -> u8 {
+    match open::block_on(stopped(args)) {
+        Ok(Ok(answer)) => {
+            if args.json {
+                print::data(&serde_json::to_string(&answer).unwrap_or_default());
+            } else {
+                show(&answer);
+            }
+            if answer.may_still_bill { 6 } else { 0 }
+        }
+        Ok(Err(failure)) | Err(failure) => {
+            let code = open::failed(&failure, args.json);
+            if failure.kind == FailureKind::BadInput { code } else { 1 }
+        }
+    }
+}
+
+async fn stopped(args: &StopArgs) -> Result<StopAllAnswer, Failure> {
+    let start = args.config.start()?;
+    let _log = logging::start(&start.env);
+    let budget = Duration::from_secs(args.stop_budget_sec);
+    let settings =
+        Settings { off: OffSettings { budget, ..OffSettings::default() }, ..Settings::default() };
+    let stop = ops::open_for_stop(&start, open::clock()).await?.with_settings(settings);
+    match &args.which.vehicle {
+        Some(vehicle) => stop.run_one(vehicle).await,
+        None => stop.run().await,
+    }
+}
+
+fn show(answer: &StopAllAnswer) {
+    if let Some(error) = &answer.without_config {
+        print::note(&format!("podtether: {error}"));
+        print::note("podtether: without a config, only pods with podtether's marker are stopped");
+    }
+    for pod in &answer.pods {
+        print::data(&line(pod));
+    }
+    for vehicle in &answer.no_pod {
+        print::data(&format!("{vehicle}: the account has no pod of it"));
+    }
+    for pod in answer.left_alone.iter().flatten() {
+        let bills = if pod.bills { ", BILLS" } else { "" };
+        print::data(&format!(
+            "left alone: {:?} ({}, {}{bills}): {}",
+            pod.name, pod.pod, pod.status, pod.why
+        ));
+    }
+    print::note(if answer.may_still_bill {
+        "SOMETHING MAY STILL BILL: run it again, and look in the RunPod console"
+    } else {
+        "no compute of ours is on the bill; network volumes go on billing (podtether audit)"
+    });
+}
+
+fn line(pod: &Confirmation) -> String {
+    let whose = pod.vehicle.clone().unwrap_or_else(|| format!("{:?}", pod.name));
+    let read = match (&pod.status, pod.read_at) {
+        (Some(status), Some(at)) => format!("{status} read at {}", at.format("%H:%M:%S UTC")),
+        (None, Some(at)) => format!("not listed at {}", at.format("%H:%M:%S UTC")),
+        (_, None) => "never read back".to_owned(),
+    };
+    format!("{whose}: pod {}: {read}: {}", pod.pod, pod.message)
+}

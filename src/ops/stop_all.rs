@@ -1,0 +1,332 @@
+//! `podtether stop`: off the bill with the fewest dependencies. It needs the provider and a key, and
+//! knows our pods without a config by the marker that every create of podtether leaves on them.
+
+mod ours;
+
+use super::CloudName;
+use super::stop::unconfirmed_message;
+use crate::apply::{self, OffOutcome, Ports, Settings, StepOutcome};
+use crate::clock::SharedClock;
+use crate::cloud::{Cloud, CloudError};
+use crate::config::{Config, ConfigError};
+use crate::domain::{Limits, Pod, PodId, Usd, UsdPerHour};
+use crate::error::{Failure, StillBilling};
+use crate::guard::review;
+use crate::plan;
+use chrono::{DateTime, Utc};
+use futures_util::future::join_all;
+use ours::{Group, is_marked, of_marked_pod, of_vehicle};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// What is known about one of our pods after the stop.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Confirmation {
+    /// The vehicle that it belongs to; missing when no config could be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vehicle: Option<String>,
+    /// The provider's id.
+    pub pod: PodId,
+    /// Its name.
+    pub name: String,
+    /// Whether the provider was seen to have it off the bill.
+    pub off: bool,
+    /// The status that was read back; missing when the pod was not in the last answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// When that was read, UTC; missing when no read succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<DateTime<Utc>>,
+    /// How often the provider was asked to stop it; 0 when it was off before.
+    pub asked: u32,
+    /// Price of the pod for one hour before the stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_usd_per_hour: Option<Usd>,
+    /// The same in words.
+    pub message: String,
+}
+
+/// A pod of the account that was not touched.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LeftAlone {
+    /// The provider's id.
+    pub pod: PodId,
+    /// Its name.
+    pub name: String,
+    /// The provider's word for its status.
+    pub status: String,
+    /// Whether its compute is, or must be taken to be, on the bill.
+    pub bills: bool,
+    /// Why it was left alone.
+    pub why: String,
+}
+
+/// The answer of `podtether stop`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct StopAllAnswer {
+    /// Which cloud answered.
+    pub cloud: CloudName,
+    /// What is wrong with the config, when the pods had to be told by their marker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_config: Option<String>,
+    /// Our pods.
+    pub pods: Vec<Confirmation>,
+    /// Vehicles of which the account has no pod.
+    pub no_pod: Vec<String>,
+    /// Everything else in the account; missing when one vehicle was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_alone: Option<Vec<LeftAlone>>,
+    /// Whether something of ours may still bill. Without a config a pod that bills and was left
+    /// alone counts: nobody can say that no vehicle owns it.
+    pub may_still_bill: bool,
+}
+
+/// Which pods are ours.
+enum Ours {
+    /// Those of the names that a config declares.
+    Declared(Box<Config>),
+    /// The config could not be read: those with podtether's marker.
+    Marked { because: String },
+}
+
+/// A stop that is ready to be asked for.
+pub struct StopAll {
+    cloud: Arc<dyn Cloud>,
+    clock: SharedClock,
+    settings: Settings,
+    ours: Ours,
+}
+
+/// How many lists it takes to say that a pod is not there (A05).
+const LOOKS: u32 = 3;
+
+impl StopAll {
+    /// For a config that could be read, or with what is wrong with it.
+    #[must_use]
+    pub fn new(
+        config: Result<Config, ConfigError>,
+        cloud: Arc<dyn Cloud>,
+        clock: SharedClock,
+    ) -> Self {
+        let ours = match config {
+            Ok(config) => Ours::Declared(Box::new(config)),
+            Err(error) => Ours::Marked { because: error.to_string() },
+        };
+        Self { cloud, clock, settings: Settings::default(), ours }
+    }
+
+    /// The same with other waits for effects.
+    #[must_use]
+    pub const fn with_settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Stops every pod that is ours, all at once, and reads each back.
+    ///
+    /// # Errors
+    /// When the account's pods cannot be listed: then nothing was asked and nothing is known.
+    pub async fn run(&self) -> Result<StopAllAnswer, Failure> {
+        let pods = self.look().await?;
+        let (groups, without_config, why) = match &self.ours {
+            Ours::Declared(config) => {
+                let of_each = config.vehicles.iter().map(|vehicle| of_vehicle(vehicle, &pods));
+                (of_each.collect(), None, UNDECLARED)
+            }
+            Ours::Marked { because } => {
+                let marked = pods.iter().filter(|pod| is_marked(pod));
+                (marked.map(of_marked_pod).collect(), Some(because.clone()), UNMARKED)
+            }
+        };
+        let groups: Vec<Group> = groups;
+        let is_ours = |pod: &Pod| {
+            groups.iter().any(|group| group.facts.pods.iter().any(|ours| ours.id == pod.id))
+        };
+        let left: Vec<LeftAlone> = pods
+            .iter()
+            .filter(|pod| !pod.is_deleted() && !is_ours(pod))
+            .map(|pod| left_alone(pod, why))
+            .collect();
+        // Without a config nobody can say that a pod without the marker is no vehicle's.
+        let unclear = without_config.is_some() && left.iter().any(|pod| pod.bills);
+        Ok(self.stopped(&groups, without_config, Some(left), unclear).await)
+    }
+
+    /// Stops the pods of one vehicle and reads them back.
+    ///
+    /// # Errors
+    /// Bad input when the config, which alone knows vehicles, is broken or does not declare it; and
+    /// as [`Self::run`].
+    pub async fn run_one(&self, name: &str) -> Result<StopAllAnswer, Failure> {
+        let config = match &self.ours {
+            Ours::Declared(config) => config,
+            Ours::Marked { because } => {
+                return Err(Failure::bad_input(format!(
+                    "which pod is vehicle {name}'s stands in the config, and that cannot be read: {because}; `podtether stop --all` does without it"
+                ))
+                .billing(StillBilling::Unknown));
+            }
+        };
+        let vehicle = config
+            .vehicle(Some(name))
+            .map_err(|error| Failure::bad_input(error).billing(StillBilling::Unknown))?;
+        let pods = self.look().await?;
+        Ok(self.stopped(&[of_vehicle(vehicle, &pods)], None, None, false).await)
+    }
+
+    async fn stopped(
+        &self,
+        groups: &[Group],
+        without_config: Option<String>,
+        left_alone: Option<Vec<LeftAlone>>,
+        unclear: bool,
+    ) -> StopAllAnswer {
+        let told = join_all(groups.iter().map(|group| self.stop(group))).await;
+        let pods: Vec<Confirmation> = told.into_iter().flatten().collect();
+        let empty = groups.iter().filter(|group| group.facts.pods.is_empty());
+        StopAllAnswer {
+            cloud: CloudName::of(&*self.cloud),
+            without_config,
+            may_still_bill: unclear || pods.iter().any(|pod| !pod.off),
+            pods,
+            no_pod: empty.map(|group| group.vehicle.name.0.clone()).collect(),
+            left_alone,
+        }
+    }
+
+    /// Every pod that one of several lists shows, as it was last listed: a new pod can be missing
+    /// from a list, and a list that fails takes nothing back (A05).
+    async fn look(&self) -> Result<Vec<Pod>, Failure> {
+        let mut seen: Vec<Pod> = Vec::new();
+        let mut failed: Option<CloudError> = None;
+        let mut has_list = false;
+        for look in 0..LOOKS {
+            if look > 0 {
+                tokio::time::sleep(self.settings.off.read_every).await;
+            }
+            match self.cloud.pods().await {
+                Ok(list) => {
+                    has_list = true;
+                    seen.retain(|old| list.iter().all(|pod| pod.id != old.id));
+                    seen.extend(list);
+                }
+                Err(error) => failed = Some(error),
+            }
+            if has_list && self.shows_all(&seen) {
+                break;
+            }
+        }
+        match failed.filter(|_| !has_list) {
+            Some(error) => Err(Failure::from(error).billing(StillBilling::Unknown)),
+            None => Ok(seen),
+        }
+    }
+
+    /// Whether no vehicle's pod is missing; without a config nobody knows how many there are.
+    fn shows_all(&self, pods: &[Pod]) -> bool {
+        match &self.ours {
+            Ours::Declared(config) => config.vehicles.iter().all(|vehicle| {
+                pods.iter().any(|pod| pod.name == vehicle.pod_name && !pod.is_deleted())
+            }),
+            Ours::Marked { .. } => false,
+        }
+    }
+
+    /// Plan, guard, apply, for one vehicle.
+    async fn stop(&self, group: &Group) -> Vec<Confirmation> {
+        let facts = &group.facts;
+        let ports = Ports {
+            cloud: &*self.cloud,
+            shell: None,
+            clock: &*self.clock,
+            // With the fewest dependencies: a stop needs no journal.
+            notes: None,
+            settings: self.settings,
+        };
+        let listed_at = self.clock.now();
+        let draft = plan::stop(&group.vehicle, true, facts);
+        let result = match review(draft, facts, &Limits::default()) {
+            Ok(approved) => apply::apply(&approved, &ports).await.map_err(|error| {
+                (error.done.clone(), format!("the stop was not carried out: {error}"))
+            }),
+            Err(refusals) => Err((Vec::new(), Failure::from(refusals).to_string())),
+        };
+        let (outcomes, trouble) = match result {
+            Ok(outcomes) => (outcomes, None),
+            Err((done, trouble)) => (done, Some(trouble)),
+        };
+        let vehicle = group.is_declared.then(|| group.vehicle.name.0.clone());
+        facts
+            .pods
+            .iter()
+            .map(|pod| {
+                let off = outcomes.iter().find_map(|outcome| match outcome {
+                    StepOutcome::Off(off) if off.pod == pod.id => Some(off),
+                    _ => None,
+                });
+                confirmation(vehicle.clone(), pod, off, trouble.as_deref(), listed_at)
+            })
+            .collect()
+    }
+}
+
+const UNDECLARED: &str = "no vehicle of the config declares its name";
+const UNMARKED: &str = "it does not carry podtether's marker, and without a config nobody can say that it is a vehicle's; if it is yours, stop it in the RunPod console";
+
+fn left_alone(pod: &Pod, why: &str) -> LeftAlone {
+    let marked = if is_marked(pod) {
+        ", though podtether created it: for another config, or under a name that this one no longer has"
+    } else {
+        ""
+    };
+    LeftAlone {
+        pod: pod.id.clone(),
+        name: pod.name.clone(),
+        status: pod.status.to_string(),
+        bills: pod.status.bills_compute(),
+        why: format!("{why}{marked}"),
+    }
+}
+
+fn confirmation(
+    vehicle: Option<String>,
+    pod: &Pod,
+    off: Option<&OffOutcome>,
+    trouble: Option<&str>,
+    listed_at: DateTime<Utc>,
+) -> Confirmation {
+    let was_off = !pod.status.bills_compute();
+    let (is_off, message) = match (off, trouble) {
+        (None, _) if was_off => (true, "it was stopped before".to_owned()),
+        (Some(off), _) if off.confirmed && off.observed.is_none() => {
+            (true, "asked to stop, it went from the provider's lists".to_owned())
+        }
+        (Some(off), _) if off.confirmed => {
+            (true, "stopped: its status was read back after the request".to_owned())
+        }
+        (Some(off), _) => (false, unconfirmed_message(off)),
+        (None, trouble) => {
+            (false, format!("IT MAY STILL BILL: {}", trouble.unwrap_or("it was not asked to stop")))
+        }
+    };
+    // What was read before the request is not what came of it.
+    let status = match off {
+        Some(off) => off.observed.as_ref(),
+        None => Some(&pod.status),
+    };
+    Confirmation {
+        vehicle,
+        pod: pod.id.clone(),
+        name: pod.name.clone(),
+        off: is_off,
+        status: status.map(ToString::to_string),
+        read_at: off.map_or(Some(listed_at), |off| off.observed_at),
+        asked: off.map_or(0, |off| off.asked),
+        last_usd_per_hour: pod.price.known().map(UsdPerHour::per_hour),
+        message,
+    }
+}
+
+#[cfg(test)]
+mod tests;
