@@ -33,6 +33,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "error",
             "guard",
             "key_source",
+            "ledger",
             "plan",
             "pod",
             "secret",
