@@ -257,6 +257,7 @@ mod tests {
             declared: vec![(vehicle.name.clone(), vehicle.pod_name.clone())],
             tolerated: vec![],
             live_jobs: crate::plan::LiveJobs::Known(vec![]),
+            spend: crate::plan::Spend::not_asked(),
         };
         let draft = crate::plan::stop(&vehicle, true, &facts);
         let approved = crate::guard::review(draft, &facts, &crate::domain::Limits::default());

@@ -5,11 +5,11 @@ use super::gather::Needs;
 use super::turn;
 use super::usable::Reached;
 use super::view::created_pod;
-use super::{CloudName, PodView, StepView, Tether};
+use super::{CloudName, CostLine, PodView, StepView, Tether};
 use crate::apply::{self, StepError, StepOutcome};
 use crate::cloud::CloudErrorKind;
 use crate::config;
-use crate::domain::{Pod, PodStatus, Vehicle, Volume};
+use crate::domain::{Pod, PodStatus, Usd, Vehicle, Volume};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::plan::{self, EnsureInputs};
 use rand::RngExt as _;
@@ -66,6 +66,12 @@ pub struct EnsureAnswer {
     /// Dry run: the very requests that the real call sends. Empty when nothing is left to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Vec<StepView>>,
+    /// Dry run: what the plan costs at most, with a pod that nobody watches afterwards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worst_case_usd: Option<Usd>,
+    /// Dry run: the same line by line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub worst_case: Vec<CostLine>,
     /// Ways out when there is no usable pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recovery: Vec<String>,
@@ -99,7 +105,8 @@ impl Tether {
         let nonce = format!("{:016x}", rand::rng().random::<u64>());
         let named = request.vehicle.is_some();
         let draft = plan::ensure(&vehicle, named, &facts, EnsureInputs { public_key, nonce });
-        let approved = self.review(draft, &facts)?;
+        let existing = facts.pods_named(&vehicle.pod_name).next().cloned();
+        let approved = self.review_spend(draft, facts).await?;
         let answer = |status, message: String| EnsureAnswer {
             cloud: self.cloud_name(),
             vehicle: vehicle.name.0.clone(),
@@ -108,11 +115,12 @@ impl Tether {
             pod: None,
             driver_version: None,
             plan: None,
+            worst_case_usd: None,
+            worst_case: Vec::new(),
             recovery: Vec::new(),
             fuses: vec![NO_FUSE.to_owned()],
             warnings: self.warnings(),
         };
-        let existing = facts.pods_named(&vehicle.pod_name).next().cloned();
         if request.dry_run {
             let message = match (&existing, approved.steps().is_empty()) {
                 (Some(pod), true) => format!("Nothing to do: pod {} is {}.", pod.id, pod.status),
@@ -121,6 +129,8 @@ impl Tether {
             return Ok(EnsureAnswer {
                 pod: existing.as_ref().map(PodView::from),
                 plan: Some(StepView::all(approved.steps(), &*self.cloud)),
+                worst_case_usd: Some(approved.worst_case().total()),
+                worst_case: CostLine::all(approved.worst_case()),
                 ..answer(None, message)
             });
         }

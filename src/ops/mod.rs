@@ -13,6 +13,7 @@ mod probe;
 mod run_job;
 mod shells;
 mod spend;
+mod spent;
 mod status;
 mod stop;
 mod sync;
@@ -35,7 +36,7 @@ pub use status::{PodState, PodStatusAnswer};
 pub use stop::{StopAnswer, StopStatus};
 pub use sync::{SyncAnswer, SyncProgress};
 pub use terminate::{TerminateAnswer, TerminateStatus};
-pub use view::{CloudName, PodView, StdinView, StepView, sha256_hex};
+pub use view::{CloudName, CostLine, PodView, StdinView, StepView, sha256_hex};
 
 use crate::apply::{Ports, Settings};
 use crate::clock::SharedClock;
@@ -173,6 +174,9 @@ impl Tether {
 
     /// Has the guard review a draft. A refusal changed nothing, but what ran before runs on, and
     /// that is said with it.
+    ///
+    /// A draft that spends goes through [`Self::review_spend`]: without it the rules take what was
+    /// spent for unknown.
     fn review(&self, draft: Draft, facts: &Facts) -> Result<Approved, Failure> {
         let limits = self.config.limits_for(&draft.vehicle.name);
         let name = draft.vehicle.pod_name.clone();

@@ -1,5 +1,6 @@
 //! What is known when a plan is made.
 
+use super::Spend;
 use crate::domain::{GpuOffer, GpuTypeId, JobId, Pod, Price, UsdPerHour, VehicleName, Volume};
 
 /// Live jobs of a pod, or why they could not be read.
@@ -26,6 +27,8 @@ pub struct Facts {
     pub tolerated: Vec<String>,
     /// Live jobs of the vehicle's pod; only asked for when a plan needs it.
     pub live_jobs: LiveJobs,
+    /// Money; only asked for when a budget is set and the plan spends.
+    pub spend: Spend,
 }
 
 impl Facts {
