@@ -17,6 +17,7 @@
 
 use crate::domain::{Ceiling, JobEnd, Price, Usd, UsdPerHour, Volume};
 use crate::plan::{Change, Draft, Facts, Fuse, Intent, Step};
+use std::fmt;
 use std::time::Duration;
 
 /// What a line of a worst case is for.
@@ -45,6 +46,12 @@ pub struct Line {
     pub usd: Usd,
 }
 
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${} {} ({} s)", self.usd.to_decimal(), self.label, self.time.as_secs())
+    }
+}
+
 /// The worst case of one plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorstCase {
@@ -57,6 +64,14 @@ impl WorstCase {
     #[must_use]
     pub fn total(&self) -> Usd {
         self.lines.iter().map(|line| line.usd).sum()
+    }
+
+    /// Its lines as texts, each with its amount and its seconds, and the sum; nothing when it has none.
+    #[must_use]
+    pub fn told(&self) -> Vec<String> {
+        let sum = format!("= ${}", self.total().to_decimal());
+        let sum = (!self.lines.is_empty()).then_some(sum);
+        self.lines.iter().map(Line::to_string).chain(sum).collect()
     }
 
     /// What counts against `limits.max_usd_per_job`. Storage is no job's. Of a create or start only

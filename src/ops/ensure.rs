@@ -5,11 +5,11 @@ use super::gather::Needs;
 use super::turn;
 use super::usable::Reached;
 use super::view::created_pod;
-use super::{CloudName, CostLine, PodView, StepView, Tether};
+use super::{CloudName, PodView, StepView, Tether};
 use crate::apply::{self, StepError, StepOutcome};
 use crate::cloud::CloudErrorKind;
 use crate::config;
-use crate::domain::{Pod, PodStatus, Usd, Vehicle, Volume};
+use crate::domain::{Pod, PodStatus, Vehicle, Volume};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::plan::{self, EnsureInputs};
 use rand::RngExt as _;
@@ -66,12 +66,9 @@ pub struct EnsureAnswer {
     /// Dry run: the very requests that the real call sends. Empty when nothing is left to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Vec<StepView>>,
-    /// Dry run: what the plan costs at most, with a pod that nobody watches afterwards.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub worst_case_usd: Option<Usd>,
-    /// Dry run: the same line by line.
+    /// Dry run: the most it can cost, line by line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub worst_case: Vec<CostLine>,
+    pub worst_case: Vec<String>,
     /// Ways out when there is no usable pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recovery: Vec<String>,
@@ -115,7 +112,6 @@ impl Tether {
             pod: None,
             driver_version: None,
             plan: None,
-            worst_case_usd: None,
             worst_case: Vec::new(),
             recovery: Vec::new(),
             fuses: vec![NO_FUSE.to_owned()],
@@ -129,8 +125,7 @@ impl Tether {
             return Ok(EnsureAnswer {
                 pod: existing.as_ref().map(PodView::from),
                 plan: Some(StepView::all(approved.steps(), &*self.cloud)),
-                worst_case_usd: Some(approved.worst_case().total()),
-                worst_case: CostLine::all(approved.worst_case()),
+                worst_case: approved.worst_case().told(),
                 ..answer(None, message)
             });
         }

@@ -36,7 +36,7 @@ pub use status::{PodState, PodStatusAnswer};
 pub use stop::{StopAnswer, StopStatus};
 pub use sync::{SyncAnswer, SyncProgress};
 pub use terminate::{TerminateAnswer, TerminateStatus};
-pub use view::{CloudName, CostLine, PodView, StdinView, StepView, sha256_hex};
+pub use view::{CloudName, PodView, StdinView, StepView, sha256_hex};
 
 use crate::apply::{Ports, Settings};
 use crate::clock::SharedClock;

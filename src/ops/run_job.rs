@@ -1,7 +1,7 @@
 //! run_job: a detached command under a finite ceiling.
 
 use super::gather::Needs;
-use super::{CloudName, CostLine, StepView, Tether, command_line};
+use super::{CloudName, StepView, Tether, command_line};
 use crate::apply::{self, StepOutcome};
 use crate::domain::{Ceiling, JobEnd, JobId, JobName, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
@@ -49,11 +49,11 @@ pub struct RunJobAnswer {
     pub ceiling_sec: u32,
     /// Whether the pod stops itself when the job ends.
     pub auto_stop: bool,
-    /// What the launch costs at most, with everything that may come after the job.
+    /// The most it can cost, with what may come after.
     pub worst_case_usd: Usd,
-    /// Dry run: the same line by line.
+    /// Dry run: line by line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub worst_case: Vec<CostLine>,
+    pub worst_case: Vec<String>,
     /// Whether a launch with this id had been made before.
     pub already_started: bool,
     /// What to do next.
@@ -91,7 +91,7 @@ impl Tether {
         if request.dry_run {
             let hint = "This is what the call would send; nothing was changed.".to_owned();
             let plan = Some(StepView::all(job.approved.steps(), &*self.cloud));
-            let worst_case = CostLine::all(job.worst_case());
+            let worst_case = job.worst_case().told();
             return Ok(RunJobAnswer {
                 plan,
                 worst_case,

@@ -12,7 +12,8 @@ use serde::Serialize;
 pub struct SpendReport {
     /// Which cloud answered. The local cloud bills nothing real.
     pub cloud: CloudName,
-    /// What the figures and the budget count: limits.budget_window.
+    /// total, month or day.
+    #[schemars(with = "String")]
     pub budget_window: BudgetWindow,
     /// Start of the window, UTC.
     pub from: DateTime<Utc>,
@@ -24,7 +25,7 @@ pub struct SpendReport {
     pub disk_usd: Usd,
     /// Billed for network volumes.
     pub volume_usd: Usd,
-    /// Estimate for pods on the bill now, since their last billed hour: rate × time.
+    /// Estimate for pods on the bill now, since their last billed hour.
     pub running_usd: Usd,
     /// Everything together.
     pub total_usd: Usd,
@@ -34,7 +35,7 @@ pub struct SpendReport {
     /// Budget less total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining_usd: Option<Usd>,
-    /// The sum of the rates that are on the bill now.
+    /// The rates on the bill now, summed.
     pub usd_per_hour_now: Usd,
     /// What the figures cover and what they do not.
     pub covers: String,

@@ -3,7 +3,6 @@
 use crate::apply::StepOutcome;
 use crate::cloud::{Cloud, RequestView};
 use crate::domain::{Pod, PodId, Price, Usd};
-use crate::guard::WorstCase;
 use crate::plan::Step;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -87,30 +86,6 @@ pub struct StepView {
     /// What the command reads on stdin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<StdinView>,
-}
-
-/// One line of what a plan costs at most.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct CostLine {
-    /// What it is for.
-    pub what: String,
-    /// How long it bills, in seconds.
-    pub seconds: u64,
-    /// What that costs.
-    pub usd: Usd,
-}
-
-impl CostLine {
-    pub(crate) fn all(worst_case: &WorstCase) -> Vec<Self> {
-        let lines = worst_case.lines.iter();
-        lines
-            .map(|line| Self {
-                what: line.label.clone(),
-                seconds: line.time.as_secs(),
-                usd: line.usd,
-            })
-            .collect()
-    }
 }
 
 /// What a command reads on stdin.

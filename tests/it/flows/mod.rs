@@ -7,6 +7,7 @@ mod end_of_job;
 mod faults;
 mod fixture;
 mod guards;
+mod limits;
 mod lost_contact;
 mod refusals;
 mod signals;
