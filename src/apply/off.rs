@@ -258,6 +258,7 @@ mod tests {
             tolerated: vec![],
             unknown_creates: Vec::new(),
             live_jobs: crate::plan::LiveJobs::Known(vec![]),
+            spend: crate::plan::Spend::not_asked(),
         };
         let draft = crate::plan::stop(&vehicle, true, &facts);
         let approved = crate::guard::review(draft, &facts, &crate::domain::Limits::default());

@@ -19,6 +19,7 @@ pub struct Scripted {
     lists: Mutex<VecDeque<Look>>,
     pods: Mutex<VecDeque<Look>>,
     answers: Mutex<VecDeque<Result<Changed, CloudErrorKind>>>,
+    bill: Result<Vec<BilledSpan>, CloudErrorKind>,
     /// Network volumes.
     pub volumes: Vec<Volume>,
     /// The account's credit.
@@ -34,6 +35,7 @@ impl Scripted {
             lists: Mutex::new(lists.into()),
             pods: Mutex::new(pods.into()),
             answers: Mutex::default(),
+            bill: Ok(Vec::new()),
             volumes: vec![sample::volume()],
             balance: Balance::Unknown("not scripted".to_owned()),
             sent: Mutex::default(),
@@ -43,6 +45,11 @@ impl Scripted {
     /// The same with answers to changes; without any, each is accepted.
     pub fn answering(self, answers: Vec<Result<Changed, CloudErrorKind>>) -> Self {
         Self { answers: Mutex::new(answers.into()), ..self }
+    }
+
+    /// The same with this bill for pods.
+    pub fn billing(self, bill: Result<Vec<BilledSpan>, CloudErrorKind>) -> Self {
+        Self { bill, ..self }
     }
 
     /// The same account without a network volume.
@@ -102,7 +109,7 @@ impl Cloud for Scripted {
         Ok(Vec::new())
     }
     async fn pod_billing(&self, _: DateTime<Utc>) -> Result<Vec<BilledSpan>, CloudError> {
-        Ok(Vec::new())
+        self.bill.clone().map_err(error)
     }
     async fn volume_billing(&self, _: DateTime<Utc>) -> Result<Vec<BilledSpan>, CloudError> {
         Ok(Vec::new())

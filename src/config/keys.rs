@@ -217,7 +217,18 @@ pub(super) const TOP: &[Key] = &[
         "Account of the API key in the keychain; else the login name.",
     ),
     key("strangers", Kind::Strangers, "refuse", "What to do about pods that no vehicle declares."),
-    key("limits.budget_usd", Kind::Money, "174", "Highest total spend over all vehicles, in USD."),
+    key(
+        "limits.budget_usd",
+        Kind::Money,
+        "174",
+        "Highest spend of the whole account in budget_window, in USD.",
+    ),
+    key(
+        "limits.budget_window",
+        Kind::Text(value::budget_window),
+        "month",
+        "What budget_usd counts: total, or the UTC calendar month or day.",
+    ),
     key(
         "fuse.auto_arm_hours",
         Kind::FuseHours,

@@ -7,8 +7,8 @@ use super::read::{self, Entry, Section, Value};
 use super::yaml::Node;
 use super::{CloudChoice, Config, ConfigError, Environment, FuseHours, keys, paths, yaml};
 use crate::domain::{
-    Ceiling, CloudTier, DataCenterId, GpuTypeId, Limits, Timeouts, Usd, UsdPerHour, Vehicle,
-    VehicleName,
+    BudgetWindow, Ceiling, CloudTier, DataCenterId, GpuTypeId, Limits, Timeouts, Usd, UsdPerHour,
+    Vehicle, VehicleName,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -71,13 +71,8 @@ struct Resolver<'a> {
 /// Keys of the contract that this version reads and does not act on.
 const NOT_YET: &[(&str, &str)] = &[
     (
-        "limits.budget_usd",
-        "limits.budget_usd is shown in spend_report and does not stop a launch yet",
-    ),
-    ("limits.max_usd_per_job", "limits.max_usd_per_job does not stop a launch yet"),
-    (
         "fuse.auto_arm_hours",
-        "fuse.auto_arm_hours arms nothing yet: there is no laptop fuse in this version",
+        "fuse.auto_arm_hours arms nothing yet: there is no laptop fuse in this version; it is only how long an unwatched pod is counted in worst cases",
     ),
     ("idle_minutes", "idle_minutes stops nothing yet: there is no idle watchdog in this version"),
 ];
@@ -86,7 +81,7 @@ impl Resolver<'_> {
     /// Everything; `None` when a value is missing that a problem already speaks of.
     fn resolve(&mut self, declared: &[Declared]) -> Option<Config> {
         let cloud = self.cloud();
-        let limits = limits(&self.file);
+        let limits = Limits { budget_window: self.budget_window()?, ..limits(&self.file) };
         // Every vehicle, also after one that failed: all problems are told at once.
         let resolved: Vec<Option<Vehicle>> =
             declared.iter().map(|declared| self.vehicle(declared, cloud.as_ref())).collect();
@@ -121,6 +116,10 @@ impl Resolver<'_> {
             warnings,
             not_yet: self.not_yet(),
         })
+    }
+
+    fn budget_window(&self) -> Option<BudgetWindow> {
+        BudgetWindow::parse(&text(self.shared("limits.budget_window"))?)
     }
 
     fn shared(&self, name: &str) -> Option<&Entry> {
@@ -342,6 +341,7 @@ fn limits(section: &Section) -> Limits {
     Limits {
         max_usd_per_hour: money("limits.max_usd_per_hour").map(UsdPerHour::new),
         budget_usd: money("limits.budget_usd"),
+        budget_window: BudgetWindow::default(),
         max_usd_per_job: money("limits.max_usd_per_job"),
         max_gpu_count,
     }

@@ -3,6 +3,7 @@
 use super::keys::{self, Key, Kind};
 use super::resolve::DEFAULTS;
 use super::yaml::{self, Node};
+use crate::domain::BudgetWindow;
 use serde_json::{Map, Value, json};
 
 /// The JSON Schema (2020-12) of `podtether.yaml`. It is for completion and hints while writing:
@@ -56,6 +57,9 @@ fn object(keys: &[&'static Key], defaults: Option<&Node>) -> Value {
 fn one(key: &Key) -> Value {
     let mut property = match key.kind {
         Kind::Text(_) if key.name == "cloud" => json!({"enum": ["runpod", "local"]}),
+        Kind::Text(_) if key.name == "limits.budget_window" => {
+            json!({"enum": BudgetWindow::ALL.map(BudgetWindow::as_str)})
+        }
         Kind::Text(_) if key.name == "cloud_type" => json!({"enum": ["SECURE"]}),
         Kind::Text(_) | Kind::Path => json!({"type": ["string", "number"]}),
         Kind::Texts(_) => json!({

@@ -1,5 +1,7 @@
 //! What single values must look like: a check says why a text will not do and what would.
 
+use crate::domain::BudgetWindow;
+
 /// Why a text will not do, and what would.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
@@ -82,6 +84,14 @@ pub(super) fn cloud(text: &str) -> Result<(), Fault> {
     match text {
         "runpod" | "local" => Ok(()),
         _ => Err(fault("is not a cloud", "write runpod, or local for the twin on this machine")),
+    }
+}
+
+/// The time that the budget counts in.
+pub(super) fn budget_window(text: &str) -> Result<(), Fault> {
+    match BudgetWindow::parse(text) {
+        Some(_) => Ok(()),
+        None => Err(fault("is not a window", "write total, month or day")),
     }
 }
 

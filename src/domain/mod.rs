@@ -1,9 +1,11 @@
 //! The field's words as types. Pure: no I/O, no clock, no environment, no randomness.
 
+mod budget_window;
 mod command;
 mod data_center;
 mod gpu;
 mod job;
+mod job_end;
 mod job_meta;
 mod money;
 mod pod;
@@ -12,10 +14,12 @@ mod stock;
 mod vehicle;
 mod volume;
 
+pub use budget_window::BudgetWindow;
 pub use command::{RemoteCommand, Script, join_quoted};
 pub use data_center::DataCenterId;
 pub use gpu::{GpuOffer, GpuTypeId};
 pub use job::{Ceiling, CeilingError, JobId, JobName, JobNameError, JobState};
+pub use job_end::JobEnd;
 pub use job_meta::JobMeta;
 pub use money::{MoneyError, Price, Usd, UsdPerHour};
 pub use pod::{CloudTier, NetworkMount, Pod, PodId, PodStatus, SshEndpoint};

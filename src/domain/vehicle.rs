@@ -96,8 +96,10 @@ pub struct Vehicle {
 pub struct Limits {
     /// Highest price of a whole pod for one hour.
     pub max_usd_per_hour: Option<UsdPerHour>,
-    /// Highest total spend.
+    /// Highest total spend in the budget's window, over the whole account.
     pub budget_usd: Option<super::Usd>,
+    /// The time that the budget counts in; a vehicle has none of its own.
+    pub budget_window: super::BudgetWindow,
     /// Highest worst-case cost of one job.
     pub max_usd_per_job: Option<super::Usd>,
     /// Most GPUs of one pod.
@@ -105,7 +107,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Both at once: of each limit the tighter one, and one that only one side sets.
+    /// Both at once: of each limit the tighter one, and one that only one side sets. The budget's
+    /// window is that of `self`, which is the side that may have one.
     #[must_use]
     pub fn tighter(&self, other: &Self) -> Self {
         fn least<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
@@ -114,6 +117,7 @@ impl Limits {
         Self {
             max_usd_per_hour: least(self.max_usd_per_hour, other.max_usd_per_hour),
             budget_usd: least(self.budget_usd, other.budget_usd),
+            budget_window: self.budget_window,
             max_usd_per_job: least(self.max_usd_per_job, other.max_usd_per_job),
             max_gpu_count: least(self.max_gpu_count, other.max_gpu_count),
         }

@@ -1,6 +1,6 @@
 //! Network volumes: the storage that outlives a pod.
 
-use super::{DataCenterId, Usd};
+use super::{DataCenterId, Usd, UsdPerHour};
 use std::fmt;
 
 /// A network volume's id at the provider.
@@ -47,6 +47,14 @@ impl Volume {
         let rest = i64::from(size_gb.saturating_sub(1_000));
         Usd::from_micros(first * 70_000 + rest * 50_000)
     }
+
+    /// What a standard volume of `size_gb` bills for one hour, rounded up to the micro-dollar, with
+    /// the month taken as 30 days.
+    #[must_use]
+    pub fn rate(size_gb: u32) -> UsdPerHour {
+        let month = Self::usd_per_month(size_gb).micros();
+        UsdPerHour::new(Usd::from_micros(month / 720 + i64::from(month % 720 > 0)))
+    }
 }
 
 #[cfg(test)]
@@ -57,5 +65,6 @@ mod tests {
     fn a_volume_bills_less_per_gigabyte_beyond_the_first_terabyte() {
         assert_eq!(Volume::usd_per_month(60), Usd::from_micros(4_200_000));
         assert_eq!(Volume::usd_per_month(2_000), Usd::from_micros(120_000_000));
+        assert_eq!(Volume::rate(60), UsdPerHour::new(Usd::from_micros(5_834)));
     }
 }

@@ -1,16 +1,24 @@
 //! Plans that every rule has let through.
 
+use super::WorstCase;
 use crate::plan::{Change, PodStep, Step};
 
 /// A plan that every rule has let through. There is no way to make one but [`super::review`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approved {
     steps: Vec<Step>,
+    worst_case: WorstCase,
 }
 
 impl Approved {
-    pub(super) const fn new(steps: Vec<Step>) -> Self {
-        Self { steps }
+    pub(super) const fn new(steps: Vec<Step>, worst_case: WorstCase) -> Self {
+        Self { steps, worst_case }
+    }
+
+    /// What the plan costs at most, as the rules counted it; no lines when it spends nothing.
+    #[must_use]
+    pub const fn worst_case(&self) -> &WorstCase {
+        &self.worst_case
     }
 
     /// The steps, as a dry run prints them.

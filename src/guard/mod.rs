@@ -2,11 +2,16 @@
 //! without one. Pure: every rule sees the draft, the facts and the limits, and all of them run.
 
 mod approved;
+mod money_rules;
 mod refusal;
 mod rules;
+mod sum;
+mod worst_case;
 
 pub use approved::{Approved, ApprovedChange, ApprovedStep};
 pub use refusal::Refusal;
+pub use sum::Sum;
+pub use worst_case::{Line, Part, WorstCase};
 
 #[cfg(test)]
 mod tests;
@@ -21,5 +26,9 @@ use crate::plan::{Draft, Facts};
 pub fn review(draft: Draft, facts: &Facts, limits: &Limits) -> Result<Approved, Vec<Refusal>> {
     let refusals: Vec<Refusal> =
         rules::RULES.iter().filter_map(|(_, rule)| rule(&draft, facts, limits)).collect();
-    if refusals.is_empty() { Ok(Approved::new(draft.steps)) } else { Err(refusals) }
+    if !refusals.is_empty() {
+        return Err(refusals);
+    }
+    let worst_case = WorstCase::of(&draft, facts).unwrap_or_default();
+    Ok(Approved::new(draft.steps, worst_case))
 }

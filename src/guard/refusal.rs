@@ -1,5 +1,6 @@
 //! Refusals: what a rule says, with the numbers in it and the way out.
 
+use super::Sum;
 use crate::domain::{
     DataCenterId, GpuTypeId, JobId, PodId, Usd, UsdPerHour, VehicleName, VolumeId,
 };
@@ -92,6 +93,31 @@ pub enum Refusal {
         price: UsdPerHour,
         /// The ceiling.
         limit: UsdPerHour,
+    },
+    /// What was spent so far cannot be told.
+    #[error(
+        "what was spent so far is unknown, so nothing more is spent under limits.budget_usd: {0}. Try again when the bill can be read, or look at spend_report"
+    )]
+    SpentUnknown(String),
+    /// The worst case breaks the budget.
+    #[error("the worst case breaks limits.budget_usd = {}: {way_out}. Counted:{sum}", .limit.to_decimal())]
+    OverBudget {
+        /// The budget.
+        limit: Usd,
+        /// Everything that counts.
+        sum: Sum,
+        /// The one change that would pass.
+        way_out: String,
+    },
+    /// The worst case of one job is above its limit.
+    #[error("the worst case breaks limits.max_usd_per_job = {}: {way_out}. Counted:{sum}", .limit.to_decimal())]
+    JobTooDear {
+        /// The limit.
+        limit: Usd,
+        /// Everything that counts.
+        sum: Sum,
+        /// The one change that would pass.
+        way_out: String,
     },
     /// A job lives on the pod.
     #[error("{} still running on this pod: {}. Wait for it, or pass force=true to run beside it", if .0.len() == 1 { "a job is" } else { "jobs are" }, list(.0))]

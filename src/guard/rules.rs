@@ -2,6 +2,7 @@
 //! means no; for a stop of our own pod, doubt means yes.
 
 use super::Refusal;
+use super::money_rules::{a_job_stays_within_max_usd_per_job, a_launch_stays_within_the_budget};
 use crate::domain::{CloudTier, Limits, Pod, PodId, Price};
 use crate::plan::{Change, Draft, Facts, Intent, LiveJobs, NewPod, Step, VolumeRef};
 
@@ -24,6 +25,8 @@ pub const RULES: &[(&str, Rule)] = &[
     ("the_pod_is_where_its_volume_is", the_pod_is_where_its_volume_is),
     ("the_mount_path_is_the_declared_one", the_mount_path_is_the_declared_one),
     ("the_price_is_known_and_under_the_ceiling", the_price_is_known_and_under_the_ceiling),
+    ("a_launch_stays_within_the_budget", a_launch_stays_within_the_budget),
+    ("a_job_stays_within_max_usd_per_job", a_job_stays_within_max_usd_per_job),
     ("one_live_job_per_pod", one_live_job_per_pod),
     ("stop_and_terminate_name_their_vehicle", stop_and_terminate_name_their_vehicle),
     ("terminate_is_confirmed_verbatim", terminate_is_confirmed_verbatim),
@@ -212,7 +215,7 @@ fn the_price_is_known_and_under_the_ceiling(
 }
 
 fn one_live_job_per_pod(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
-    if draft.intent != (Intent::Launch { force: false }) {
+    if !matches!(draft.intent, Intent::Launch { force: false, .. }) {
         return None;
     }
     match &facts.live_jobs {

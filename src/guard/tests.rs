@@ -2,10 +2,22 @@ use super::rules::RULES;
 use super::*;
 use crate::domain::sample::{gpu, offers, pod, vehicle, volume};
 use crate::domain::*;
-use crate::plan::{self, Change, EnsureInputs, Intent, LiveJobs, PodStep, Step, VolumeRef};
+use crate::plan::{
+    self, Change, EnsureInputs, Fuse, Intent, LiveJobs, PodStep, Spend, Spent, Step, VolumeRef,
+};
 use std::time::Duration;
 
-fn facts() -> Facts {
+/// An account whose bill is known and empty, without a proven fuse.
+pub(super) fn spend() -> Spend {
+    Spend {
+        spent: Spent::Known(Usd::ZERO),
+        committed: vec![],
+        window_left: None,
+        fuse: Fuse::Unproven { allowance: Duration::from_secs(3 * 3600) },
+    }
+}
+
+pub(super) fn facts() -> Facts {
     Facts {
         pods: vec![],
         volumes: vec![volume()],
@@ -14,6 +26,7 @@ fn facts() -> Facts {
         tolerated: vec![],
         unknown_creates: vec![],
         live_jobs: LiveJobs::Known(vec![]),
+        spend: spend(),
     }
 }
 
@@ -25,7 +38,7 @@ fn unknown_create() -> plan::UnknownCreate {
     }
 }
 
-fn with_pod(change: impl FnOnce(&mut Pod)) -> Facts {
+pub(super) fn with_pod(change: impl FnOnce(&mut Pod)) -> Facts {
     let mut pod = pod();
     change(&mut pod);
     Facts { pods: vec![pod], ..facts() }
@@ -35,11 +48,11 @@ fn inputs() -> EnsureInputs {
     EnsureInputs { public_key: "ssh-ed25519 AAAA".into(), nonce: "n1".into() }
 }
 
-fn ensure_draft(facts: &Facts) -> plan::Draft {
+pub(super) fn ensure_draft(facts: &Facts) -> plan::Draft {
     plan::ensure(&vehicle(), false, facts, inputs())
 }
 
-fn refusals(draft: plan::Draft, facts: &Facts, limits: &Limits) -> Vec<Refusal> {
+pub(super) fn refusals(draft: plan::Draft, facts: &Facts, limits: &Limits) -> Vec<Refusal> {
     review(draft, facts, limits).err().unwrap_or_default()
 }
 
@@ -48,13 +61,19 @@ fn ensure_refusals(facts: &Facts) -> Vec<Refusal> {
 }
 
 fn launch(force: bool) -> plan::Draft {
+    launch_of(force, 3600, JobEnd::Left)
+}
+
+pub(super) fn launch_of(force: bool, ceiling_sec: u32, end: JobEnd) -> plan::Draft {
+    let ceiling = Ceiling::from_secs(ceiling_sec).unwrap();
     let step = PodStep {
         pod: PodId("pod1".into()),
         label: "run".into(),
         command: RemoteCommand::new(["true"]),
         timeout: Duration::from_secs(1),
     };
-    plan::on_pod(&vehicle(), false, Intent::Launch { force }, vec![step], Some(pod().price))
+    let intent = Intent::Launch { force, ceiling, end };
+    plan::on_pod(&vehicle(), false, intent, vec![step], Some(pod().price))
 }
 
 fn limit(usd: &str) -> Limits {
@@ -79,9 +98,12 @@ fn worst() -> (Facts, Limits) {
         offers: vec![],
         live_jobs: LiveJobs::Unknown("no answer".into()),
         unknown_creates: vec![unknown_create()],
+        spend: Spend::not_asked(),
         ..facts()
     };
-    (facts, limit("0.000001"))
+    let least = Usd::from_micros(1);
+    let limits = limit("0.000001");
+    (facts, Limits { budget_usd: Some(least), max_usd_per_job: Some(least), ..limits })
 }
 
 /// The one promise that no rule may break.
@@ -90,10 +112,18 @@ fn no_rule_blocks_a_stop_of_our_own_pod() {
     let (facts, limits) = worst();
     let stop = plan::stop(&vehicle(), true, &facts);
     assert_eq!(stop.steps.len(), 2, "both pods of our name are stopped");
-    for (name, rule) in RULES {
-        assert_eq!(rule(&stop, &facts, &limits), None, "{name} stands in the way of a stop");
+    let blown = Spend {
+        spent: Spent::Known(Usd::from_micros(i64::MAX)),
+        committed: vec![("a create without an answer".into(), Usd::from_micros(i64::MAX))],
+        ..facts.spend.clone()
+    };
+    for facts in [facts.clone(), Facts { spend: blown, ..facts }] {
+        for (name, rule) in RULES {
+            let said = rule(&stop, &facts, &limits);
+            assert_eq!(said, None, "{name} stands in the way of a stop");
+        }
+        assert!(review(stop.clone(), &facts, &limits).is_ok());
     }
-    assert!(review(stop, &facts, &limits).is_ok());
 }
 
 /// The same facts let nothing through that spends, works or deletes; and each rule that can speak does.

@@ -65,6 +65,9 @@ pub struct EnsureAnswer {
     /// Dry run: the very requests that the real call sends. Empty when nothing is left to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Vec<StepView>>,
+    /// Dry run: the most it can cost, line by line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub worst_case: Vec<String>,
     /// Ways out when there is no usable pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recovery: Vec<String>,
@@ -100,7 +103,8 @@ impl Tether {
         let named = request.vehicle.is_some();
         let draft = plan::ensure(&vehicle, named, &facts, EnsureInputs { public_key, nonce });
         let adds = draft.adds;
-        let approved = self.review(draft, &facts)?;
+        let existing = facts.pods_named(&vehicle.pod_name).next().cloned();
+        let approved = self.review_spend(draft, facts).await?;
         let answer = |status, message: String| EnsureAnswer {
             cloud: self.cloud_name(),
             vehicle: vehicle.name.0.clone(),
@@ -109,11 +113,11 @@ impl Tether {
             pod: None,
             driver_version: None,
             plan: None,
+            worst_case: Vec::new(),
             recovery: Vec::new(),
             fuses: vec![NO_FUSE.to_owned()],
             warnings: self.warnings(),
         };
-        let existing = facts.pods_named(&vehicle.pod_name).next().cloned();
         if request.dry_run {
             let message = match (&existing, approved.steps().is_empty()) {
                 (Some(pod), true) => format!("Nothing to do: pod {} is {}.", pod.id, pod.status),
@@ -122,6 +126,7 @@ impl Tether {
             return Ok(EnsureAnswer {
                 pod: existing.as_ref().map(PodView::from),
                 plan: Some(StepView::all(approved.steps(), &*self.cloud)),
+                worst_case: approved.worst_case().told(),
                 ..answer(None, message)
             });
         }

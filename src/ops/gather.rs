@@ -1,9 +1,13 @@
 //! Gathers the facts that a plan needs; what a plan does not need is not asked for.
 
 use super::Tether;
-use crate::domain::{Pod, Price};
+use crate::clock::Clock;
+use crate::config::FuseHours;
+use crate::domain::{BudgetWindow, Ceiling, Pod, Price};
 use crate::error::Failure;
-use crate::plan::{Facts, LiveJobs};
+use crate::guard::Approved;
+use crate::plan::{Draft, Facts, Fuse, LiveJobs, Spend, Spent};
+use std::time::Duration;
 
 /// What a plan needs to know beyond the pods of the account.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,6 +63,40 @@ impl Tether {
             tolerated: self.config.tolerated_pods.clone(),
             unknown_creates: Vec::new(),
             live_jobs: LiveJobs::Unknown("the pod was not asked".to_owned()),
+            spend: Spend { fuse: self.fuse(), ..Spend::not_asked() },
         }
     }
+
+    /// Reviews a draft that may spend: the bill is asked for when a budget is set and it does.
+    pub(super) async fn review_spend(
+        &self,
+        draft: Draft,
+        mut facts: Facts,
+    ) -> Result<Approved, Failure> {
+        if draft.adds.is_some() {
+            facts.spend.window_left = window_left(self.config.limits.budget_window, &*self.clock);
+            if self.config.limits.budget_usd.is_some() {
+                facts.spend.spent = match self.bill(&facts.pods).await {
+                    Ok(bill) => bill.spent(),
+                    Err(error) => Spent::Unknown(error.to_string()),
+                };
+            }
+        }
+        self.review(draft, &facts)
+    }
+
+    /// No fuse is proven in this version, so the config's time is taken for how long a pod may be
+    /// left to itself. `off` counts as the longest that could be set: see `guard::WorstCase`.
+    fn fuse(&self) -> Fuse {
+        let allowance = match self.config.auto_arm {
+            FuseHours::After(time) => time,
+            FuseHours::Off => Duration::from_secs(u64::from(Ceiling::MAX_SEC)),
+        };
+        Fuse::Unproven { allowance }
+    }
+}
+
+fn window_left(window: BudgetWindow, clock: &dyn Clock) -> Option<Duration> {
+    let now = clock.now();
+    window.end(now).map(|end| (end - now).to_std().unwrap_or_default())
 }

@@ -15,6 +15,7 @@ mod reconcile;
 mod run_job;
 mod shells;
 mod spend;
+mod spent;
 mod status;
 mod stop;
 mod stop_all;
@@ -197,6 +198,9 @@ impl Tether {
 
     /// Has the guard review a draft. A refusal changed nothing, but what ran before runs on, and
     /// that is said with it.
+    ///
+    /// A draft that spends goes through [`Self::review_spend`]: without it the rules take what was
+    /// spent for unknown.
     fn review(&self, draft: Draft, facts: &Facts) -> Result<Approved, Failure> {
         let limits = self.config.limits_for(&draft.vehicle.name);
         let name = draft.vehicle.pod_name.clone();

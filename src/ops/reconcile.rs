@@ -1,10 +1,10 @@
 //! An intent without an end is looked up at the provider before anything new is started.
 
 use super::Tether;
-use crate::domain::PodStatus;
+use crate::domain::{PodStatus, UsdPerHour};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::ledger::{Action, Event, LedgerError, OpenIntent};
-use crate::plan::{Facts, NewPod, UnknownCreate};
+use crate::plan::{Facts, Fuse, NewPod, UnknownCreate};
 use std::fs::File;
 use std::time::Duration;
 
@@ -20,11 +20,7 @@ impl Tether {
         for intent in book.open_intents() {
             match self.settle(intent, facts) {
                 Some(event) => ledger.append(event).map_err(|error| ledger_failure(&error))?,
-                None => facts.unknown_creates.push(UnknownCreate {
-                    vehicle: intent.vehicle.clone(),
-                    since: intent.at,
-                    rate: intent.rate,
-                }),
+                None => count(intent, facts),
             }
         }
         Ok(())
@@ -62,6 +58,20 @@ impl Tether {
             }
         }
     }
+}
+
+/// A create whose outcome is unknown counts as spent for as long as a pod may be left to itself.
+fn count(intent: &OpenIntent, facts: &mut Facts) {
+    let (Fuse::Proven { within: time, .. } | Fuse::Unproven { allowance: time }) = facts.spend.fuse;
+    if let Some(rate) = intent.rate {
+        let label = format!("create of {} sent at {}, outcome unknown", intent.vehicle, intent.at);
+        facts.spend.committed.push((label, UsdPerHour::new(rate).cost_of(time)));
+    }
+    facts.unknown_creates.push(UnknownCreate {
+        vehicle: intent.vehicle.clone(),
+        since: intent.at,
+        rate: intent.rate,
+    });
 }
 
 impl Tether {

@@ -3,15 +3,15 @@
 use super::gather::Needs;
 use super::{CloudName, StepView, Tether, command_line};
 use crate::apply::{self, StepOutcome};
-use crate::domain::{Ceiling, JobId, JobName, Pod, Usd, Vehicle};
+use crate::domain::{Ceiling, JobEnd, JobId, JobName, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
+use crate::guard::WorstCase;
 use crate::plan::{self, Intent, LaunchSpec};
 use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
 /// What is asked of run_job.
 #[derive(Clone, Debug, Default)]
@@ -49,9 +49,11 @@ pub struct RunJobAnswer {
     pub ceiling_sec: u32,
     /// Whether the pod stops itself when the job ends.
     pub auto_stop: bool,
-    /// What the pod costs until the ceiling has surely struck; missing when the price is unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub worst_case_usd: Option<Usd>,
+    /// The most it can cost, with what may come after.
+    pub worst_case_usd: Usd,
+    /// Dry run: line by line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub worst_case: Vec<String>,
     /// Whether a launch with this id had been made before.
     pub already_started: bool,
     /// What to do next.
@@ -70,6 +72,13 @@ pub(crate) struct PlannedJob {
     approved: crate::guard::Approved,
 }
 
+impl PlannedJob {
+    /// What the launch costs at most.
+    pub(crate) const fn worst_case(&self) -> &WorstCase {
+        self.approved.worst_case()
+    }
+}
+
 impl Tether {
     /// Starts a job, or shows what would start.
     ///
@@ -77,17 +86,28 @@ impl Tether {
     /// Bad input, refusals, no running pod, or a launch that failed. A lost launch answer is a
     /// failure of kind `ssh_unreachable`; the job may run, ask job_status with the id in the message.
     pub async fn run_job(&self, request: &RunJobRequest) -> Result<RunJobAnswer, Failure> {
-        let job = self.plan_job(request).await?;
+        let end = if request.auto_stop { JobEnd::AutoStop } else { JobEnd::Left };
+        let job = self.plan_job(request, end).await?;
         if request.dry_run {
             let hint = "This is what the call would send; nothing was changed.".to_owned();
             let plan = Some(StepView::all(job.approved.steps(), &*self.cloud));
-            return Ok(RunJobAnswer { plan, ..self.job_answer(&job, request, false, hint) });
+            let worst_case = job.worst_case().told();
+            return Ok(RunJobAnswer {
+                plan,
+                worst_case,
+                ..self.job_answer(&job, request, false, hint)
+            });
         }
         self.launch(&job, request).await
     }
 
-    /// Checks the request and the facts and drafts the launch; changes nothing.
-    pub(crate) async fn plan_job(&self, request: &RunJobRequest) -> Result<PlannedJob, Failure> {
+    /// Checks the request and the facts and drafts the launch; changes nothing. `end` is what comes
+    /// after the job, for its worst case.
+    pub(crate) async fn plan_job(
+        &self,
+        request: &RunJobRequest,
+        end: JobEnd,
+    ) -> Result<PlannedJob, Failure> {
         let vehicle = self.vehicle(request.vehicle.as_deref())?;
         let name = JobName::parse(&request.name).map_err(Failure::bad_input)?;
         let ceiling =
@@ -122,10 +142,10 @@ impl Tether {
             ]),
         };
         let steps = plan::launch_steps(&spec);
-        let intent = Intent::Launch { force: request.force };
+        let intent = Intent::Launch { force: request.force, ceiling, end };
         let draft =
             plan::on_pod(&vehicle, request.vehicle.is_some(), intent, steps, Some(pod.price));
-        let approved = self.review(draft, &facts)?;
+        let approved = self.review_spend(draft, facts).await?;
         Ok(PlannedJob { vehicle, pod, id, ceiling, approved })
     }
 
@@ -168,8 +188,6 @@ impl Tether {
         already_started: bool,
         hint: String,
     ) -> RunJobAnswer {
-        let longest =
-            job.ceiling.duration() + Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC));
         RunJobAnswer {
             cloud: self.cloud_name(),
             vehicle: job.vehicle.name.0.clone(),
@@ -177,7 +195,8 @@ impl Tether {
             job_dir: self.job_dir(&job.vehicle, &job.id),
             ceiling_sec: job.ceiling.as_secs(),
             auto_stop: request.auto_stop,
-            worst_case_usd: job.pod.price.known().map(|rate| rate.cost_of(longest)),
+            worst_case_usd: job.worst_case().total(),
+            worst_case: Vec::new(),
             already_started,
             hint,
             plan: None,

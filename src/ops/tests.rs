@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::apply::OffSettings;
-use crate::clock::SystemClock;
+use crate::clock::{Clock as _, SystemClock};
 use crate::cloud::scripted::{Look, Scripted};
-use crate::cloud::{Balance, Changed, CloudErrorKind};
+use crate::cloud::{Balance, BilledSpan, Changed, CloudErrorKind};
 use crate::config::Environment;
-use crate::domain::{PodId, PodStatus, sample};
+use crate::domain::{PodId, PodStatus, Price, sample};
+use crate::plan::Spent;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
@@ -26,9 +27,14 @@ strangers:
 
 /// A tether over a scripted provider, with short waits; and the folder that its config is in.
 fn tether(cloud: Scripted) -> (Tether, Arc<Scripted>, tempfile::TempDir) {
+    tether_with(cloud, "")
+}
+
+/// The same with more lines at the top level of the config.
+fn tether_with(cloud: Scripted, config: &str) -> (Tether, Arc<Scripted>, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("podtether.yaml");
-    std::fs::write(&path, CONFIG).unwrap();
+    std::fs::write(&path, format!("{CONFIG}{config}")).unwrap();
     let env = Environment::isolated([("HOME", folder.path())]);
     let config = crate::config::load(&path, &env).unwrap();
     let cloud = Arc::new(cloud);
@@ -187,6 +193,57 @@ async fn only_a_boot_that_was_asked_for_and_never_usable_is_given_up() {
             assert_eq!((status, cloud.sent()), (Ok(Some(EnsureStatus::StillInitializing)), 0));
         }
     }
+}
+
+/// A bill that cannot be read, or only in part, refuses a spend under a budget and never a stop. What
+/// a pod has run up is told by the catalog where the provider reports a running pod at no price
+/// (runpod-python #438).
+#[tokio::test]
+async fn a_bill_that_cannot_be_read_refuses_a_create_and_no_stop() {
+    let span = |total| BilledSpan {
+        id: "pod9".into(),
+        start: chrono::DateTime::UNIX_EPOCH,
+        end: chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::hours(1),
+        total,
+        disk: None,
+    };
+    let budget = "limits: {budget_usd: 5}\n";
+    let create = EnsureRequest { dry_run: true, ..EnsureRequest::default() };
+    for bill in [Err(CloudErrorKind::Server), Ok(vec![span(None)])] {
+        // What is older than the window, or than all of it, is not asked about and refuses nothing.
+        let ancient = bill.is_ok();
+        let scripted = || Scripted::new(vec![Ok(vec![])], vec![]).billing(bill.clone());
+        let (tether, _, folder) = tether_with(scripted(), budget);
+        write_key(folder.path());
+        let answer = tether.ensure_pod(&create).await;
+        assert_eq!(answer.is_ok(), ancient, "{answer:?}");
+        let (tether, _, folder) = tether_with(scripted(), "");
+        write_key(folder.path());
+        assert!(tether.ensure_pod(&create).await.is_ok(), "without a budget nobody asks");
+    }
+    let now = SystemClock::new().now();
+    let lately = BilledSpan { start: now, end: now + chrono::TimeDelta::hours(1), ..span(None) };
+    let cloud = Scripted::new(vec![Ok(vec![])], vec![]).billing(Ok(vec![lately.clone()]));
+    let (tether, _, folder) = tether_with(cloud, budget);
+    write_key(folder.path());
+    let refused = tether.ensure_pod(&create).await.unwrap_err();
+    assert_eq!(refused.kind, FailureKind::Refused);
+    assert!(refused.message.contains("no readable amount"), "{refused}");
+    // The same account with our pod on it: it is stopped all the same.
+    let cloud = Scripted::new(vec![with_status("RUNNING")], vec![with_status("EXITED")]);
+    let (tether, cloud, _folder) = tether_with(cloud.billing(Ok(vec![lately])), budget);
+    let answer = tether.stop_pod("hippocampus").await.unwrap();
+    assert_eq!((answer.status, cloud.sent()), (StopStatus::Stopped, 1));
+
+    let hour_ago = SystemClock::new().now() - chrono::TimeDelta::hours(1);
+    let pod = Pod { price: Price::Unknown, started_at: Some(hour_ago), ..sample::pod() };
+    let (tether, ..) = tether_with(Scripted::new(vec![Ok(vec![pod.clone()])], vec![]), budget);
+    let bill = tether.bill(std::slice::from_ref(&pod)).await.unwrap();
+    assert!((690_000..691_000).contains(&bill.running_usd.micros()), "{:?}", bill.running_usd);
+    assert_eq!(bill.spent(), Spent::Known(bill.total()));
+    let nameless = Pod { gpu: None, ..pod };
+    let bill = tether.bill(&[nameless]).await.unwrap();
+    assert!(matches!(bill.spent(), Spent::Unknown(_)));
 }
 
 fn write_key(folder: &std::path::Path) {

@@ -1,5 +1,6 @@
 //! What is known when a plan is made.
 
+use super::Spend;
 use crate::domain::{GpuOffer, GpuTypeId, JobId, Pod, Price, Usd, UsdPerHour, VehicleName, Volume};
 use chrono::{DateTime, Utc};
 
@@ -40,6 +41,8 @@ pub struct Facts {
     pub unknown_creates: Vec<UnknownCreate>,
     /// Live jobs of the vehicle's pod; only asked for when a plan needs it.
     pub live_jobs: LiveJobs,
+    /// Money; only asked for when a budget is set and the plan spends.
+    pub spend: Spend,
 }
 
 impl Facts {

@@ -6,6 +6,7 @@ mod facts;
 mod launch;
 mod off;
 mod on_pod;
+mod spend;
 mod step;
 
 pub use ensure::{EnsureInputs, ensure};
@@ -13,9 +14,10 @@ pub use facts::{Facts, LiveJobs, UnknownCreate};
 pub use launch::{LaunchSpec, job_dir, launch_steps};
 pub use off::{stop, terminate};
 pub use on_pod::on_pod;
+pub use spend::{Fuse, Spend, Spent};
 pub use step::{Change, NewPod, NewVolume, PodStep, Step, VolumeRef};
 
-use crate::domain::{Price, Vehicle};
+use crate::domain::{Ceiling, JobEnd, Price, Vehicle};
 
 /// What somebody wants, in the words that the rules understand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +30,10 @@ pub enum Intent {
     Launch {
         /// Start it beside a live job.
         force: bool,
+        /// The longest it may run.
+        ceiling: Ceiling,
+        /// What comes after it.
+        end: JobEnd,
     },
     /// Stop the vehicle's pod.
     StopPod,

@@ -7,7 +7,7 @@ use super::options::{Note, Options};
 use super::state::{self, Effect, End, Event, State, Terms};
 use super::summary::{Spec, Summary};
 use crate::apply::OffSettings;
-use crate::domain::{Ceiling, JobId, JobState, Pod, Usd, Vehicle};
+use crate::domain::{Ceiling, JobEnd, JobId, JobState, Pod, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::ops::Tether;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -49,7 +49,8 @@ pub async fn run(
     summary.summary_path.clone_from(&options.summary_path);
 
     // The pod must run already, and the plan must have a finite end, before anything is spent.
-    let job = match tether.plan_job(&options.job).await {
+    let end = end_of_job(options, tether.settings().off);
+    let job = match tether.plan_job(&options.job, end).await {
         Ok(job) => job,
         Err(failure) => return (refused(summary, tether, options, failure), Vec::new()),
     };
@@ -58,8 +59,7 @@ pub async fn run(
         job.id,
         job.pod.id,
         job.ceiling.as_secs(),
-        worst_case(&job.pod, job.ceiling)
-            .map_or_else(|| "unknown".to_owned(), |usd| usd.to_string()),
+        job.worst_case().total(),
     )));
     for warning in tether.warnings() {
         tell(Note::Said(format!("note: {warning}")));
@@ -129,9 +129,17 @@ fn later(at: DateTime<Utc>, by: Duration) -> DateTime<Utc> {
         .unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
-fn worst_case(pod: &Pod, ceiling: Ceiling) -> Option<Usd> {
-    let longest = ceiling.duration() + Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC));
-    Some(pod.price.known()?.cost_of(longest))
+/// What comes after the job, each part for as long as it may take.
+fn end_of_job(options: &Options, off: OffSettings) -> JobEnd {
+    match options.no_stop {
+        true => JobEnd::Left,
+        false => JobEnd::Supervised {
+            max_wait: options.max_wait,
+            backstop: options.backstop,
+            capture: CAPTURE_MAX,
+            stop: (off.budget + off.budget / 4).saturating_mul(MAX_STOPS),
+        },
+    }
 }
 
 fn save(summary: &mut Summary, tell: &mut (dyn FnMut(Note) + Send)) {

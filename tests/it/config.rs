@@ -4,7 +4,7 @@
 use podtether::config::{
     self, CloudChoice, Config, ConfigError, Environment, FuseHours, check_identity,
 };
-use podtether::domain::{Limits, Usd, UsdPerHour, Vehicle, VehicleName};
+use podtether::domain::{BudgetWindow, Limits, Usd, UsdPerHour, Vehicle, VehicleName};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -112,7 +112,7 @@ fn an_unknown_key_is_refused_with_its_line_and_what_was_meant() {
         ("limit: {budget_usd: 5}", "1: limit: unknown key; did you mean limits?"),
         (
             "limits: {budget: 5}",
-            "1: limits.budget: unknown key; known here: budget_usd, max_usd_per_hour, max_usd_per_job, max_gpu_count",
+            "1: limits.budget: unknown key; known here: budget_usd, budget_window, max_usd_per_hour, max_usd_per_job, max_gpu_count",
         ),
         (
             "limits: {max_usd_per_huor: 5}",
@@ -302,6 +302,39 @@ fn money_is_read_exactly_or_refused() {
     assert_eq!(limits.budget_usd, Some(usd("174")));
     assert_eq!(limits.max_usd_per_hour, Some(UsdPerHour::new(Usd::from_micros(800_000))));
     assert_eq!(limits.max_usd_per_job, Some(Usd::from_micros(4_000_001)));
+}
+
+#[test]
+fn a_budget_counts_in_the_total_the_month_or_the_day() {
+    assert_eq!(good(VEHICLE).limits.budget_window, BudgetWindow::Total);
+    for window in BudgetWindow::ALL {
+        let config =
+            good(&with_line(&format!("limits: {{budget_usd: 5, budget_window: {window}}}")));
+        assert_eq!(config.limits.budget_window, window);
+        // A vehicle's own limits do not change what the budget counts.
+        let own = format!(
+            "limits: {{budget_window: {window}}}\n{VEHICLE}    limits: {{max_usd_per_job: 1}}\n"
+        );
+        let limits = good(&own).limits_for(&VehicleName("sub".to_owned()));
+        assert_eq!((limits.budget_window, limits.max_usd_per_job), (window, Some(usd("1"))));
+    }
+    for value in ["week", "Month", "30d", "1e9"] {
+        let message = refused(&with_line(&format!("limits: {{budget_window: {value}}}")));
+        assert!(
+            message.ends_with("is not a window; write total, month or day"),
+            "{value}: {message}"
+        );
+    }
+    let message = refused(&format!("{VEHICLE}    limits: {{budget_window: day}}\n"));
+    assert!(message.contains("it holds for all vehicles"), "{message}");
+}
+
+/// What holds is not said to be for a later version.
+#[test]
+fn no_limit_is_announced_as_not_acted_on() {
+    let config = good(&with_line("limits: {budget_usd: 1e9, max_usd_per_job: 5}"));
+    assert_eq!(config.not_yet, Vec::<&str>::new());
+    assert_eq!(config.limits.budget_usd, Some(usd("1000000000")));
 }
 
 /// A21: the fuse is a finite time or `off`, in so many words.
@@ -813,9 +846,13 @@ fn the_schema_accepts_the_examples_and_refuses_slips() {
         let errors: Vec<String> = validator.iter_errors(&example).map(|e| e.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new(), "{name}");
     }
-    for slip in
-        ["gpu_cuont: 1", "idle_minutes: 1h", "limits: {budget_usd: 0}", "cloud_type: COMMUNITY"]
-    {
+    for slip in [
+        "gpu_cuont: 1",
+        "idle_minutes: 1h",
+        "limits: {budget_usd: 0}",
+        "limits: {budget_window: week}",
+        "cloud_type: COMMUNITY",
+    ] {
         assert!(!validator.is_valid(&value(&with_line(slip))), "{slip}");
     }
     assert_eq!(schema["properties"]["timeouts"]["properties"]["setup_sec"]["default"], 5400);

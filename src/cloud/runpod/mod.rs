@@ -96,9 +96,13 @@ impl RunPod {
 }
 
 /// The bucket that widens a window least without asking for thousands of records: hours for the
-/// last 31 days, days before.
+/// last 31 days, days for the last year, months before.
 fn bucket(since: DateTime<Utc>, now: DateTime<Utc>) -> &'static str {
-    if now - since <= TimeDelta::days(31) { "hour" } else { "day" }
+    match now - since {
+        age if age <= TimeDelta::days(31) => "hour",
+        age if age <= TimeDelta::days(366) => "day",
+        _ => "month",
+    }
 }
 
 #[async_trait]
@@ -225,9 +229,11 @@ mod tests {
 
     #[test]
     fn a_young_campaign_is_billed_by_the_hour_and_an_old_one_by_the_day() {
-        let now = DateTime::UNIX_EPOCH + TimeDelta::days(100);
+        let now = DateTime::UNIX_EPOCH + TimeDelta::days(1000);
         assert_eq!(bucket(now - TimeDelta::days(31), now), "hour");
         assert_eq!(bucket(now - TimeDelta::days(32), now), "day");
+        assert_eq!(bucket(now - TimeDelta::days(366), now), "day");
+        assert_eq!(bucket(now - TimeDelta::days(367), now), "month");
         assert_eq!(bucket(now + TimeDelta::days(1), now), "hour");
     }
 }

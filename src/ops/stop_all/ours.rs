@@ -2,7 +2,7 @@
 //! marker when no config can be read.
 
 use crate::domain::{Ceiling, CloudTier, Pod, Timeouts, Vehicle, VehicleName};
-use crate::plan::{Facts, LiveJobs, NewPod};
+use crate::plan::{Facts, LiveJobs, NewPod, Spend};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ fn facts(vehicle: &Vehicle, pods: Vec<Pod>) -> Facts {
         declared: vec![(vehicle.name.clone(), vehicle.pod_name.clone())],
         tolerated: Vec::new(),
         unknown_creates: Vec::new(),
+        spend: Spend::not_asked(),
         live_jobs: LiveJobs::Unknown("the pod was not asked".to_owned()),
     }
 }

@@ -8,6 +8,7 @@ mod faults;
 mod fixture;
 mod guards;
 mod journal;
+mod limits;
 mod lost_contact;
 mod refusals;
 mod seeing;

@@ -1,0 +1,250 @@
+//! The rules on sums: what a plan may cost at worst, beside what was spent and is promised already.
+
+use super::Refusal;
+use super::sum::Sum;
+use super::worst_case::WorstCase;
+use crate::domain::{Ceiling, JobEnd, Limits};
+use crate::plan::{Draft, Facts, Fuse, Intent, Spent};
+
+/// Exactly the budget passes. What is not known refuses a spend, and nothing but a spend. An unknown
+/// price has no worst case; `the_price_is_known_and_under_the_ceiling` refuses it.
+pub(super) fn a_launch_stays_within_the_budget(
+    draft: &Draft,
+    facts: &Facts,
+    limits: &Limits,
+) -> Option<Refusal> {
+    let limit = limits.budget_usd.filter(|_| draft.adds.is_some())?;
+    let spent = match &facts.spend.spent {
+        Spent::Known(spent) => *spent,
+        Spent::Unknown(why) => return Some(Refusal::SpentUnknown(why.clone())),
+    };
+    let sum_of = |draft: &Draft| {
+        let mut sum = Sum::default();
+        sum.add(format!("spent so far (budget_window {})", limits.budget_window), spent);
+        for (what, usd) in &facts.spend.committed {
+            sum.add(format!("committed: {what}"), *usd);
+        }
+        sum.add_worst_case(&WorstCase::of(draft, facts)?);
+        Some(sum)
+    };
+    let sum = sum_of(draft)?;
+    let total = sum.total();
+    (total > limit).then(|| {
+        let fits = |draft: &Draft| sum_of(draft).is_some_and(|sum| sum.total() <= limit);
+        let raise = format!("limits.budget_usd = {} would pass", total.to_decimal());
+        Refusal::OverBudget { limit, way_out: way_out(draft, facts, &fits, raise), sum }
+    })
+}
+
+/// Exactly the limit passes.
+pub(super) fn a_job_stays_within_max_usd_per_job(
+    draft: &Draft,
+    facts: &Facts,
+    limits: &Limits,
+) -> Option<Refusal> {
+    let limit = limits.max_usd_per_job.filter(|_| draft.adds.is_some())?;
+    let sum_of = |draft: &Draft| {
+        let mut sum = Sum::default();
+        sum.add_worst_case(&WorstCase::of(draft, facts)?.of_the_job());
+        Some(sum)
+    };
+    let sum = sum_of(draft)?;
+    let total = sum.total();
+    (total > limit).then(|| {
+        let fits = |draft: &Draft| sum_of(draft).is_some_and(|sum| sum.total() <= limit);
+        let raise = format!("limits.max_usd_per_job = {} would pass", total.to_decimal());
+        Refusal::JobTooDear { limit, way_out: way_out(draft, facts, &fits, raise), sum }
+    })
+}
+
+/// The one change that would pass, the mildest first: an end of its own for a job that has none, a
+/// shorter job, both, a shorter time without a watch; else only a higher limit.
+fn way_out(draft: &Draft, facts: &Facts, fits: &dyn Fn(&Draft) -> bool, raise: String) -> String {
+    let Intent::Launch { force, ceiling, end } = draft.intent else { return raise };
+    let launch =
+        |ceiling, end| Draft { intent: Intent::Launch { force, ceiling, end }, ..draft.clone() };
+    let is_unwatched = end == JobEnd::Left && matches!(facts.spend.fuse, Fuse::Unproven { .. });
+    if is_unwatched && fits(&launch(ceiling, JobEnd::AutoStop)) {
+        return "auto_stop=true would pass".to_owned();
+    }
+    if let Some(ceiling) = longest(ceiling, &|ceiling| fits(&launch(ceiling, end))) {
+        return format!("max_runtime_sec={} would pass", ceiling.as_secs());
+    }
+    let stopped = |ceiling| fits(&launch(ceiling, JobEnd::AutoStop));
+    if let Some(ceiling) = longest(ceiling, &stopped).filter(|_| is_unwatched) {
+        return format!("auto_stop=true with max_runtime_sec={} would pass", ceiling.as_secs());
+    }
+    raise
+}
+
+/// The longest ceiling below `below` that fits; the longer the job, the dearer it is.
+fn longest(below: Ceiling, fits: &dyn Fn(Ceiling) -> bool) -> Option<Ceiling> {
+    let fits = |seconds: u32| Ceiling::from_secs(seconds).filter(|ceiling| fits(*ceiling));
+    let mut best = fits(1)?;
+    let (mut low, mut high) = (1, below.as_secs());
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match fits(middle) {
+            Some(ceiling) => (best, low) = (ceiling, middle),
+            None => high = middle,
+        }
+    }
+    (best < below).then_some(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::review;
+    use super::super::tests::{ensure_draft, launch_of, refusals, spend, with_pod};
+    use super::*;
+    use crate::domain::{PodStatus, Usd};
+    use crate::plan::{self, Spend};
+    use std::time::Duration;
+
+    fn usd(micros: i64) -> Usd {
+        Usd::from_micros(micros)
+    }
+
+    fn budget(micros: i64) -> Limits {
+        Limits { budget_usd: Some(usd(micros)), ..Limits::default() }
+    }
+
+    fn per_job(micros: i64) -> Limits {
+        Limits { max_usd_per_job: Some(usd(micros)), ..Limits::default() }
+    }
+
+    /// A running pod and no volume, so that sums are those of the pod.
+    fn running(spend: Spend) -> Facts {
+        Facts { spend, ..with_pod(|_| {}) }
+    }
+
+    fn text(draft: &Draft, facts: &Facts, limits: &Limits) -> String {
+        let mut refused = refusals(draft.clone(), facts, limits);
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        refused.remove(0).to_string()
+    }
+
+    /// The edge of a limit: exactly there passes, one micro-dollar less refuses.
+    #[test]
+    fn exactly_the_limit_passes_and_one_micro_dollar_more_does_not() {
+        let facts = running(Spend {
+            spent: Spent::Known(usd(1_000_000)),
+            committed: vec![("job j1".into(), usd(2_000_000)), ("a create".into(), usd(3))],
+            ..spend()
+        });
+        let start = Facts { pods: vec![], ..facts.clone() };
+        for (draft, facts) in
+            [(launch_of(false, 3600, JobEnd::Left), &facts), (ensure_draft(&start), &start)]
+        {
+            let worst = WorstCase::of(&draft, facts).unwrap();
+            let total = worst.total().micros() + 3_000_003;
+            assert!(refusals(draft.clone(), facts, &budget(total)).is_empty());
+            let refused = refusals(draft.clone(), facts, &budget(total - 1));
+            assert!(matches!(refused[..], [Refusal::OverBudget { .. }]), "{refused:?}");
+            let job = worst.of_the_job().total().micros();
+            assert!(refusals(draft.clone(), facts, &per_job(job)).is_empty());
+            let refused = refusals(draft, facts, &per_job(job - 1));
+            assert!(matches!(refused[..], [Refusal::JobTooDear { .. }]), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_shows_the_sum_line_by_line_and_the_one_change_that_would_pass() {
+        let facts = running(Spend {
+            spent: Spent::Known(usd(1_000_000)),
+            committed: vec![("job j1".into(), usd(500_000))],
+            ..spend()
+        });
+        let left = launch_of(false, 3600, JobEnd::Left);
+        let said = text(&left, &facts, &budget(4_000_000));
+        for line in [
+            "limits.budget_usd = 4.00: auto_stop=true would pass",
+            "\n  $1.00 spent so far (budget_window total)",
+            "\n  $0.50 committed: job j1",
+            "\n  $0.69 job, up to its ceiling (3600 s)",
+            "\n  $0.0115 kill grace (60 s)",
+            "\n  $2.07 unwatched: no fuse is proven, so the bill is open-ended",
+            "\n  = $4.29",
+        ] {
+            assert!(said.contains(line), "{line}\n{said}");
+        }
+    }
+
+    /// What a refusal promises is true: the change passes, and a second more would not.
+    #[test]
+    fn the_way_out_passes_and_is_the_furthest_that_does() {
+        let facts = running(spend());
+        let limits = budget(4_000_000);
+        let end = JobEnd::AutoStop;
+        let said = text(&launch_of(false, 86_400, end), &facts, &limits);
+        let seconds: u32 = said
+            .split_once("max_runtime_sec=")
+            .and_then(|(_, rest)| rest.split_once(' '))
+            .and_then(|(seconds, _)| seconds.parse().ok())
+            .unwrap_or_else(|| panic!("{said}"));
+        assert!(refusals(launch_of(false, seconds, end), &facts, &limits).is_empty());
+        assert!(!refusals(launch_of(false, seconds + 1, end), &facts, &limits).is_empty());
+        // Both at once where neither will do alone, and only a higher limit where no job will.
+        let left = launch_of(false, 86_400, JobEnd::Left);
+        let said = text(&left, &facts, &budget(1_500_000));
+        assert!(said.contains("auto_stop=true with max_runtime_sec="), "{said}");
+        let said = text(&left, &facts, &budget(1));
+        let total = WorstCase::of(&left, &facts).unwrap().total();
+        assert!(said.contains(&format!("limits.budget_usd = {} would pass", total.to_decimal())));
+        assert!(refusals(left.clone(), &facts, &budget(total.micros())).is_empty());
+        let said = text(&left, &facts, &per_job(4_000_000));
+        assert!(said.contains("max_usd_per_job = 4.00: max_runtime_sec="), "{said}");
+    }
+
+    /// I02: what nobody can tell refuses what spends, and nothing else.
+    #[test]
+    fn an_unknown_bill_refuses_a_spend_and_nothing_else() {
+        let facts = running(Spend { spent: Spent::Unknown("HTTP 502".into()), ..spend() });
+        let limits = budget(1_000_000_000);
+        let launch = launch_of(false, 1, JobEnd::AutoStop);
+        let said = text(&launch, &facts, &limits);
+        assert!(said.contains("HTTP 502"), "{said}");
+        // Without a budget nothing depends on the bill.
+        assert!(refusals(launch, &facts, &per_job(1_000_000_000)).is_empty());
+        // The pod runs already: nothing is spent that was not before.
+        assert!(refusals(ensure_draft(&facts), &facts, &limits).is_empty());
+        let exec =
+            plan::on_pod(&crate::domain::sample::vehicle(), false, Intent::Exec, vec![], None);
+        assert!(refusals(exec, &facts, &limits).is_empty());
+    }
+
+    #[test]
+    fn a_start_is_held_to_the_budget_as_a_create_is() {
+        let stopped = with_pod(|pod| pod.status = PodStatus::Exited);
+        let refused = refusals(ensure_draft(&stopped), &stopped, &budget(1_000_000));
+        assert!(matches!(refused[..], [Refusal::OverBudget { .. }]), "{refused:?}");
+        assert!(refusals(ensure_draft(&stopped), &stopped, &budget(3_000_000)).is_empty());
+        // The hours after it are no job's: only the boot is held to the limit of a job.
+        assert!(refusals(ensure_draft(&stopped), &stopped, &per_job(172_500)).is_empty());
+        assert!(!refusals(ensure_draft(&stopped), &stopped, &per_job(172_499)).is_empty());
+    }
+
+    /// Sums end at the largest amount and never wrap to a small one.
+    #[test]
+    fn no_sum_overflows() {
+        let most = usd(i64::MAX);
+        let facts = running(Spend {
+            spent: Spent::Known(most),
+            committed: vec![("one".into(), most), ("two".into(), most)],
+            window_left: Some(Duration::MAX),
+            fuse: Fuse::Unproven { allowance: Duration::MAX },
+        });
+        let supervised = JobEnd::Supervised {
+            max_wait: Some(Duration::MAX),
+            backstop: Duration::MAX,
+            capture: Duration::MAX,
+            stop: Duration::MAX,
+        };
+        for end in [JobEnd::Left, JobEnd::AutoStop, supervised] {
+            let draft = launch_of(false, Ceiling::MAX_SEC, end);
+            assert!(!refusals(draft.clone(), &facts, &budget(i64::MAX - 1)).is_empty());
+            let approved = review(draft, &facts, &Limits::default()).unwrap();
+            assert!(approved.worst_case().total() > Usd::ZERO);
+        }
+    }
+}
