@@ -120,7 +120,8 @@ async fn a_stop_that_cannot_be_asked_or_read_back_is_never_a_success() {
     // No config and no key anywhere: nothing can be asked, and that is said.
     break_config(&fixture, "vehicles: [");
     let ran = run(&fixture, &["stop", "--all"], &[]).await;
-    assert_eq!((ran.code, &ran.json["ok"]), (1, &json!(false)), "{}", ran.stderr);
+    let told = [&ran.json["ok"], &ran.json["failure"]["still_billing"]];
+    assert_eq!((ran.code, json!(told)), (1, json!([false, "unknown"])), "{}", ran.stderr);
     // Real and local are never mixed: a rehearsal's typo does not stop what runs for real.
     break_config(&fixture, "cloud: local\nvehicles: [");
     let ran =
@@ -162,7 +163,8 @@ async fn an_audit_tells_by_its_exit_code_whether_something_bills_that_nobody_own
     // Nothing known is no finding.
     break_config(&fixture, "vehicles: [");
     let ran = run(&fixture, &["audit"], &[]).await;
-    assert_eq!((ran.code, &ran.json["ok"]), (1, &json!(false)), "{}", ran.stderr);
+    let told = [&ran.json["ok"], &ran.json["failure"]["still_billing"]];
+    assert_eq!((ran.code, json!(told)), (1, json!([false, "unknown"])), "{}", ran.stderr);
 }
 
 /// The balance comes from another interface than everything else.
