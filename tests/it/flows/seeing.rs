@@ -118,8 +118,10 @@ async fn a_stop_that_cannot_be_asked_or_read_back_is_never_a_success() {
     );
     fixture.set_faults(&[]).await;
     // No config and no key anywhere: nothing can be asked, and that is said.
+    // The address leads nowhere, so that no key of the machine's owner could reach RunPod.
     break_config(&fixture, "vehicles: [");
-    let ran = run(&fixture, &["stop", "--all"], &[]).await;
+    let nowhere = [("PODTETHER_API_URL", "http://127.0.0.1:9")];
+    let ran = run(&fixture, &["stop", "--all"], &nowhere).await;
     let told = [&ran.json["ok"], &ran.json["failure"]["still_billing"]];
     assert_eq!((ran.code, json!(told)), (1, json!([false, "unknown"])), "{}", ran.stderr);
     // Real and local are never mixed: a rehearsal's typo does not stop what runs for real.
