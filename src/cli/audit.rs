@@ -2,7 +2,7 @@
 
 use super::open::{self, ConfigArgs};
 use super::{logging, print};
-use crate::error::Failure;
+use crate::error::{Failure, StillBilling};
 use crate::ops::{self, Audit};
 use chrono::{DateTime, Utc};
 
@@ -39,7 +39,8 @@ pub fn run(args: &AuditArgs) -> u8 {
 async fn audited(args: &AuditArgs) -> Result<Audit, Failure> {
     let start = args.config.start()?;
     let _log = logging::start(&start.env);
-    let (tether, _) = ops::open(&start, open::clock()).await?;
+    let opened = ops::open(&start, open::clock()).await;
+    let (tether, _) = opened.map_err(|failure| failure.billing(StillBilling::Unknown))?;
     tether.audit().await
 }
 

@@ -6,7 +6,7 @@ use crate::clock::SharedClock;
 use crate::cloud::local;
 use crate::cloud::runpod::{LOCAL_KEY_PREFIX, RunPod, RunPodOptions};
 use crate::config::{self, CloudChoice, Config, Environment};
-use crate::error::{Failure, FailureKind};
+use crate::error::{Failure, FailureKind, StillBilling};
 use crate::key_source;
 use crate::ledger::{Ledger, project_folder};
 use crate::secret::Secret;
@@ -85,6 +85,12 @@ async fn options(config: &Config, start: &Start) -> Result<RunPodOptions, Failur
 /// # Errors
 /// When there is no key, or when the broken config was for the local cloud and the key is not.
 pub async fn open_for_stop(start: &Start, clock: SharedClock) -> Result<StopAll, Failure> {
+    // Whatever ran before runs on.
+    let opened = stop_all(start, clock).await;
+    opened.map_err(|failure| failure.billing(StillBilling::Unknown))
+}
+
+async fn stop_all(start: &Start, clock: SharedClock) -> Result<StopAll, Failure> {
     let found = config::find(start.config.as_deref(), &start.env, &start.cwd);
     let config = found.and_then(|path| config::load(&path, &start.env));
     let options = match &config {
@@ -100,7 +106,10 @@ fn options_without_config(
     error: &config::ConfigError,
 ) -> Result<RunPodOptions, Failure> {
     let api_url = start.env.api_url().map_err(broken)?;
-    let key = key(start, None)?;
+    let key = key(start, None).map_err(|failure| Failure {
+        message: format!("{error}; and to stop pods without a config: {}", failure.message),
+        ..failure
+    })?;
     match (key.reveal().starts_with(LOCAL_KEY_PREFIX), api_url) {
         (true, Some(url)) => Ok(RunPodOptions::local(&url, key)),
         (false, _) if says_local(start) => {
@@ -116,10 +125,13 @@ fn says_local(start: &Start) -> bool {
     let Ok(path) = config::find(start.config.as_deref(), &start.env, &start.cwd) else {
         return false;
     };
-    let text = std::fs::read(path).unwrap_or_default();
-    String::from_utf8_lossy(&text).lines().any(|line| {
-        let value = line.strip_prefix("cloud:").map(str::trim_start);
-        value.is_some_and(|value| value.trim_start_matches(['"', '\'']).starts_with("local"))
+    chooses_local(&String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()))
+}
+
+fn chooses_local(text: &str) -> bool {
+    const AROUND: [char; 5] = [' ', '\t', '"', '\'', '{'];
+    text.lines().filter_map(|line| line.split_once(':')).any(|(key, value)| {
+        key.trim_matches(AROUND) == "cloud" && value.trim_start_matches(AROUND).starts_with("local")
     })
 }
 
@@ -155,4 +167,51 @@ async fn local_options(state_dir: &Path, program: &Path) -> Result<RunPodOptions
 
 fn mixed(error: impl std::fmt::Display) -> Failure {
     Failure::new(FailureKind::Config, error, "real and local are never mixed; nothing was changed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Read from a text that is no YAML any more, so it errs on the side of local.
+    #[test]
+    fn a_broken_config_for_the_local_cloud_is_known_by_its_line() {
+        for text in [
+            "cloud: local\nvehicles: [",
+            "# x\n\"cloud\" : 'local' # y\n  - :",
+            "{cloud: local, vehicles: {",
+            "\tcloud:local\r\n",
+        ] {
+            assert!(chooses_local(text), "{text}");
+        }
+        for text in [
+            "",
+            "cloud: runpod",
+            "local:\n  state_dir: cloud",
+            "cloud_type: local",
+            "# cloud: local",
+        ] {
+            assert!(!chooses_local(text), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stop_without_config_and_key_says_both_and_a_local_key_needs_its_address() {
+        let folder = tempfile::tempdir().unwrap();
+        let failure = async |variables: &[(&str, &str)]| {
+            let start = Start {
+                config: None,
+                env: Environment::isolated(variables.to_vec()),
+                cwd: folder.path().to_owned(),
+                program: "podtether".into(),
+            };
+            let opened = open_for_stop(&start, crate::clock::SystemClock::shared()).await;
+            opened.map(|_| ()).unwrap_err()
+        };
+        let none = failure(&[]).await;
+        assert!(none.message.contains("podtether.yaml") && none.message.contains("RUNPOD_API_KEY"));
+        assert_eq!(none.still_billing, StillBilling::Unknown);
+        let local = failure(&[("RUNPOD_API_KEY", "local-0123456789")]).await;
+        assert!(local.message.contains("never mixed"), "{local}");
+    }
 }

@@ -272,11 +272,17 @@ impl StopAll {
 }
 
 const UNDECLARED: &str = "no vehicle of the config declares its name";
-const UNMARKED: &str = "it does not carry podtether's marker, and without a config nobody can say that it is a vehicle's; if it is yours, stop it in the RunPod console";
+const UNMARKED: &str = "it does not carry podtether's marker, and without a config nobody can say that it is a vehicle's";
 
 fn left_alone(pod: &Pod, why: &str) -> LeftAlone {
     let marked = if is_marked(pod) {
         ", though podtether created it: for another config, or under a name that this one no longer has"
+    } else {
+        ""
+    };
+    // Only a person knows, and only the console is left.
+    let hint = if why == UNMARKED && pod.status.bills_compute() {
+        "; if it is yours, stop it in the RunPod console"
     } else {
         ""
     };
@@ -285,7 +291,7 @@ fn left_alone(pod: &Pod, why: &str) -> LeftAlone {
         name: pod.name.clone(),
         status: pod.status.to_string(),
         bills: pod.status.bills_compute(),
-        why: format!("{why}{marked}"),
+        why: format!("{why}{marked}{hint}"),
     }
 }
 

@@ -90,7 +90,7 @@ mod tests {
         }
     }
 
-    /// B-kinds of 200: errors beside null data, an anonymous caller, another shape.
+    /// Errors beside null data, an anonymous caller, another shape: all of them come with 200.
     #[test]
     fn whatever_is_no_balance_is_unknown_with_its_reason() {
         for (text, says) in [

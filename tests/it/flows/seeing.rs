@@ -118,9 +118,12 @@ async fn a_stop_that_cannot_be_asked_or_read_back_is_never_a_success() {
     );
     fixture.set_faults(&[]).await;
     // No config and no key anywhere: nothing can be asked, and that is said.
+    // The address leads nowhere, so that no key of the machine's owner could reach RunPod.
     break_config(&fixture, "vehicles: [");
-    let ran = run(&fixture, &["stop", "--all"], &[]).await;
-    assert_eq!((ran.code, &ran.json["ok"]), (1, &json!(false)), "{}", ran.stderr);
+    let nowhere = [("PODTETHER_API_URL", "http://127.0.0.1:9")];
+    let ran = run(&fixture, &["stop", "--all"], &nowhere).await;
+    let told = [&ran.json["ok"], &ran.json["failure"]["still_billing"]];
+    assert_eq!((ran.code, json!(told)), (1, json!([false, "unknown"])), "{}", ran.stderr);
     // Real and local are never mixed: a rehearsal's typo does not stop what runs for real.
     break_config(&fixture, "cloud: local\nvehicles: [");
     let ran =
@@ -162,7 +165,8 @@ async fn an_audit_tells_by_its_exit_code_whether_something_bills_that_nobody_own
     // Nothing known is no finding.
     break_config(&fixture, "vehicles: [");
     let ran = run(&fixture, &["audit"], &[]).await;
-    assert_eq!((ran.code, &ran.json["ok"]), (1, &json!(false)), "{}", ran.stderr);
+    let told = [&ran.json["ok"], &ran.json["failure"]["still_billing"]];
+    assert_eq!((ran.code, json!(told)), (1, json!([false, "unknown"])), "{}", ran.stderr);
 }
 
 /// The balance comes from another interface than everything else.
