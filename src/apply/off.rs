@@ -47,6 +47,8 @@ pub struct OffOutcome {
     pub error: Option<CloudError>,
     /// What stands in the way for good, when nothing but a person can go on.
     pub blocked: Option<String>,
+    /// Whether the provider refused the first request because the pod was off already (A08).
+    pub was_off: bool,
 }
 
 /// What the pod was last seen to be.
@@ -96,8 +98,15 @@ fn next_move(
         _ => {}
     }
     match last {
-        Some(CloudErrorKind::Auth | CloudErrorKind::Forbidden) => Move::Blocked(format!(
+        Some(CloudErrorKind::Auth) => Move::Blocked(format!(
+            "the provider does not accept the API key: {verb} the pod in the RunPod console now, and store a valid key"
+        )),
+        Some(CloudErrorKind::Forbidden) => Move::Blocked(format!(
             "the API key may not {verb} this pod: {verb} it in the RunPod console now"
+        )),
+        // I09: the same request is refused every time, and a stop is never turned into a terminate.
+        Some(CloudErrorKind::Validation) => Move::Blocked(format!(
+            "the provider refuses to {verb} this pod: look in the RunPod console now"
         )),
         Some(CloudErrorKind::Retired) => Move::Blocked(format!(
             "this version of the provider's API is gone: {verb} the pod in the RunPod console now"
@@ -110,6 +119,27 @@ fn next_move(
         Some(_) if since_asked >= settings.read_every * 2 => Move::Ask,
         None if since_asked >= settings.ask_again_after => Move::Ask,
         _ => Move::Wait,
+    }
+}
+
+/// How long to wait before the next read. Reads become rarer, so that they never eat the quota that
+/// the stop itself needs, and while the provider asks for quiet there are none (A09).
+fn pause(settings: OffSettings, reads: u32, limited_for: Duration, left: Duration) -> Duration {
+    let stretched = settings.read_every * (1 + reads / READS_AT_ONE_PACE).min(SLOWEST);
+    // The last read comes when the budget ends, not after it.
+    stretched.max(limited_for).min(left.max(settings.read_every))
+}
+
+/// After so many reads the pace is slowed by one more `read_every`.
+const READS_AT_ONE_PACE: u32 = 10;
+/// The longest pause, in `read_every`.
+const SLOWEST: u32 = 5;
+
+/// How long the provider asks to be left alone after this failure.
+fn asked_for_quiet(error: &CloudError, settings: OffSettings) -> Duration {
+    match error.kind {
+        CloudErrorKind::RateLimited(wait) => wait.unwrap_or(settings.ask_again_after),
+        _ => Duration::ZERO,
     }
 }
 
@@ -141,7 +171,11 @@ async fn run(
         asked: 0,
         error: None,
         blocked: None,
+        was_off: false,
     };
+    // How many reads there were, and until when the provider asked for quiet.
+    let mut reads = 0_u32;
+    let mut quiet_until = start;
     // How the last request ended; a read that fails must not hide a refused request.
     let mut request_error: Option<CloudErrorKind> = None;
     // How often in a row the pod was not there, and since when.
@@ -154,17 +188,22 @@ async fn run(
             outcome.asked += 1;
             asked_at = ports.clock.monotonic();
             match ports.cloud.change(change, None).await {
-                Ok(_) => request_error = None,
+                Ok(_) => {
+                    request_error = None;
+                    outcome.error = None;
+                }
                 // Deleting what is not there is what was wanted; the read decides.
                 Err(error) if delete && error.kind == CloudErrorKind::NotFound => {
                     request_error = None
                 }
                 Err(error) => {
+                    quiet_until = ports.clock.monotonic() + asked_for_quiet(&error, settings);
                     request_error = Some(error.kind.clone());
                     outcome.error = Some(error);
                 }
             }
         }
+        reads = reads.saturating_add(1);
         let seen = match ports.cloud.pod(id).await {
             Ok(Some(pod)) => {
                 absences = 0;
@@ -182,7 +221,12 @@ async fn run(
                 Seen::Absent
             }
             Err(error) => {
-                outcome.error = Some(error);
+                let quiet = ports.clock.monotonic() + asked_for_quiet(&error, settings);
+                quiet_until = quiet_until.max(quiet);
+                // Why the request failed says more than why its effect could not be read.
+                if request_error.is_none() {
+                    outcome.error = Some(error);
+                }
                 Seen::Nothing
             }
         };
@@ -206,6 +250,8 @@ async fn run(
         match step {
             Move::Confirmed => {
                 outcome.confirmed = true;
+                let refused = request_error == Some(CloudErrorKind::Conflict);
+                outcome.was_off = refused && outcome.asked == 1 && outcome.observed.is_some();
                 return outcome;
             }
             Move::Blocked(why) => {
@@ -215,10 +261,13 @@ async fn run(
             Move::Ask => must_ask = true,
             Move::Wait => must_ask = false,
         }
-        if ports.clock.monotonic().saturating_sub(start) >= settings.budget {
+        let now = ports.clock.monotonic();
+        let left = settings.budget.saturating_sub(now.saturating_sub(start));
+        if left.is_zero() {
             return outcome;
         }
-        tokio::time::sleep(settings.read_every).await;
+        let limited_for = quiet_until.saturating_sub(now);
+        tokio::time::sleep(pause(settings, reads, limited_for, left)).await;
     }
 }
 
@@ -351,6 +400,30 @@ mod tests {
                 matches!(decide("RUNNING", false, Some(kind), 0), Move::Blocked(why) if why.contains("console"))
             );
         }
+    }
+
+    /// A09: reads do not use up the minute's 60 requests, and none is made while quiet is asked for.
+    #[test]
+    fn reads_become_rarer_and_leave_the_stop_its_quota() {
+        let ample = Duration::from_secs(600);
+        let mut at = Duration::ZERO;
+        let mut reads = 0;
+        while at < Duration::from_secs(60) {
+            reads += 1;
+            at += pause(SETTINGS, reads, Duration::ZERO, ample);
+        }
+        assert!(reads < 30, "{reads} in a minute");
+        let minute = Duration::from_secs(60);
+        assert_eq!(pause(SETTINGS, 1, minute, ample), minute);
+        assert_eq!(pause(SETTINGS, 1, minute, Duration::from_secs(9)), Duration::from_secs(9));
+        assert_eq!(pause(SETTINGS, 1, minute, Duration::ZERO), SETTINGS.read_every);
+    }
+
+    /// I09, G13: what the provider refuses as such is said at once, never repeated to the end.
+    #[test]
+    fn a_refused_stop_is_not_repeated() {
+        let step = decide("RUNNING", false, Some(CloudErrorKind::Validation), 0);
+        assert!(matches!(&step, Move::Blocked(why) if why.contains("refuses to stop")), "{step:?}");
     }
 
     /// A09: a rate limit delays the next ask by what it says, and no header never means zero.

@@ -2,7 +2,7 @@
 
 use super::print;
 use crate::clock::SystemClock;
-use crate::cloud::local::{FAULTS, Fault, FaultValue, LocalCloud, Options, Timing};
+use crate::cloud::local::{FAULTS, Fault, FaultValue, LocalCloud, On, Options, Timing, scenario};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,8 +19,11 @@ pub struct LocalCloudArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     port: u16,
     /// A fault to switch on; may be given more than once. An unknown name prints the list.
-    #[arg(long = "fault", value_name = "NAME[=VALUE]")]
+    #[arg(long = "fault", value_name = "NAME[=VALUE][@LIMIT]")]
     faults: Vec<Fault>,
+    /// A file of faults to switch on: one a line, `#` begins a comment.
+    #[arg(long = "faults", value_name = "FILE")]
+    scenario: Option<PathBuf>,
     /// Leave the caller's session.
     #[arg(long, hide = true)]
     detach: bool,
@@ -38,11 +41,33 @@ fn faults_help() -> String {
         };
         format!("  {}{value}\n      {}\n", kind.name, kind.meaning)
     });
-    format!("Faults:\n{}", lines.collect::<String>())
+    let requests = On::ALL.map(On::word).join("|");
+    format!(
+        "Faults:\n{}\nLimits:\n  @after:SEC, @for:SEC  when it begins and how long it goes on\n  @on:{requests}\n      which requests it meets, for a fault that meets requests\n",
+        lines.collect::<String>()
+    )
+}
+
+/// The faults of the command line and of its scenario.
+fn faults(args: &LocalCloudArgs) -> Result<Vec<Fault>, String> {
+    let mut faults = args.faults.clone();
+    if let Some(path) = &args.scenario {
+        let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|error| told(&error))?;
+        faults.extend(scenario(&text).map_err(|error| told(&error))?);
+    }
+    Ok(faults)
 }
 
 /// Runs it and returns the exit code.
 pub fn run(args: &LocalCloudArgs) -> u8 {
+    let faults = match faults(args) {
+        Ok(faults) => faults,
+        Err(why) => {
+            print::note(&why);
+            return 2;
+        }
+    };
     if args.detach
         && let Err(error) = rustix::process::setsid()
     {
@@ -51,7 +76,7 @@ pub fn run(args: &LocalCloudArgs) -> u8 {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     match runtime {
-        Ok(runtime) => runtime.block_on(serve(args)),
+        Ok(runtime) => runtime.block_on(serve(args, faults)),
         Err(error) => {
             print::note(&format!("could not start: {error}"));
             1
@@ -59,7 +84,7 @@ pub fn run(args: &LocalCloudArgs) -> u8 {
     }
 }
 
-async fn serve(args: &LocalCloudArgs) -> u8 {
+async fn serve(args: &LocalCloudArgs, faults: Vec<Fault>) -> u8 {
     let _ = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(false)
@@ -82,7 +107,7 @@ async fn serve(args: &LocalCloudArgs) -> u8 {
     let options = Options {
         state: args.state.clone(),
         port: args.port,
-        faults: args.faults.clone(),
+        faults,
         program,
         timing: Timing {
             billing_lag: Duration::from_secs(args.billing_lag_sec),

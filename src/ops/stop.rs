@@ -3,6 +3,7 @@
 use super::gather::Needs;
 use super::{CloudName, PodView, Tether};
 use crate::apply::{self, OffOutcome, StepOutcome};
+use crate::cloud::{CloudError, CloudErrorKind};
 use crate::domain::{Pod, PodId, Usd, Vehicle, Volume};
 use crate::error::{Failure, StillBilling};
 use crate::plan::{self, Facts};
@@ -51,6 +52,9 @@ pub struct StopAnswer {
     pub still_bills_usd_per_month: Option<Usd>,
     /// The pods that were acted on, or found stopped.
     pub pods: Vec<PodView>,
+    /// Whether only a person can go on: what was refused will be refused again.
+    #[serde(skip)]
+    pub needs_a_person: bool,
 }
 
 impl StopAnswer {
@@ -82,10 +86,7 @@ impl Tether {
         known: Option<&PodId>,
     ) -> Result<StopAnswer, Failure> {
         let vehicle = self.vehicle(Some(vehicle))?;
-        let facts = self
-            .facts_for_a_stop(&vehicle, known)
-            .await
-            .map_err(|failure| failure.billing(StillBilling::Unknown))?;
+        let facts = self.facts_for_a_stop(&vehicle, known).await.map_err(unknown)?;
         let approved = self.review(plan::stop(&vehicle, true, &facts), &facts)?;
         let outcomes = match apply::apply(&approved, &self.ports(&vehicle, None, None)).await {
             Ok(outcomes) => outcomes,
@@ -161,6 +162,12 @@ impl Tether {
                 StopStatus::AlreadyStopped,
                 format!("It was stopped before: EXITED was read.{rest}"),
             ),
+            (false, false, None) if offs.iter().all(|off| off.was_off) => (
+                StopStatus::AlreadyStopped,
+                format!(
+                    "It was stopped before: the provider refused the request as not valid any more (409), and EXITED was read.{rest}"
+                ),
+            ),
             (false, false, None) if offs.iter().any(|off| off.observed.is_none()) => (
                 StopStatus::Stopped,
                 format!(
@@ -193,8 +200,17 @@ impl Tether {
                 .map(crate::domain::UsdPerHour::per_hour),
             still_bills_usd_per_month: monthly,
             pods: ours.into_iter().map(PodView::from).collect(),
+            needs_a_person: offs.iter().any(|off| off.blocked.is_some()),
         }
     }
+}
+
+/// Nothing could be read, so nothing was asked: whoever wants the pod off the bill has another way.
+fn unknown(mut failure: Failure) -> Failure {
+    if !failure.hint.contains("RunPod console") {
+        failure.hint.push_str("; until then look in the RunPod console, the pod may bill");
+    }
+    failure.billing(StillBilling::Unknown)
 }
 
 /// How many lists without the pod it takes to say that there is none.
@@ -209,12 +225,39 @@ pub(super) fn unconfirmed_message(off: &OffOutcome) -> String {
     };
     let times = if off.asked == 1 { "once".to_owned() } else { format!("{} times", off.asked) };
     let why = match (&off.blocked, &off.error) {
-        (Some(why), _) => format!(": {why}"),
-        (None, Some(error)) => format!("; last error: {error}"),
+        (Some(why), Some(error)) => format!(": {why} (it said: {})", error.detail),
+        (Some(why), None) => format!(": {why}"),
+        (None, Some(error)) => format!("; {}", in_words(error)),
         (None, None) => String::new(),
     };
     format!(
         "Pod {} MAY STILL BILL: it was asked {times} and is {seen}{why}. Call again, and look in the RunPod console.",
         off.pod
     )
+}
+
+/// What a failure says about the stop, and what it does not.
+fn in_words(error: &CloudError) -> String {
+    use CloudErrorKind as Kind;
+    match &error.kind {
+        Kind::RateLimited(Some(wait)) => format!(
+            "the provider asks to wait {} s before the next request, so nothing more was sent; call again after that",
+            wait.as_secs()
+        ),
+        Kind::RateLimited(None) => {
+            "the provider asks to slow down and does not say for how long; call again in a minute"
+                .to_owned()
+        }
+        Kind::Network { .. } => format!("the provider could not be reached ({error})"),
+        Kind::Edge => format!(
+            "the edge in front of the API answered, which says nothing about the key or the pod ({error})"
+        ),
+        Kind::Server => format!("the provider is in trouble ({error})"),
+        Kind::NotFound => {
+            format!(
+                "the provider does not know the pod, which is no proof that it is gone ({error})"
+            )
+        }
+        _ => format!("last error: {error}"),
+    }
 }

@@ -17,8 +17,10 @@ use tokio::sync::mpsc;
 /// Signals, as they reach the loop.
 pub type Signals = mpsc::UnboundedReceiver<Event>;
 
-/// How often an unconfirmed stop is asked again at the end of a run.
+/// How often an unconfirmed stop is asked again at the end of a run, at least.
 const MAX_STOPS: u32 = 5;
+/// How long it is asked again, in budgets of one stop: half an hour with the default of 120 s.
+const STOP_BUDGETS: u32 = 15;
 /// How long capture may hold up the stop. A pull that stands still ends by itself long before; one
 /// that crawls would keep the pod on the bill for ever (D01).
 const CAPTURE_MAX: Duration = Duration::from_secs(3600);
@@ -70,7 +72,13 @@ pub async fn run(
     let max_wait = options.max_wait.unwrap_or(longest);
     let deadline = later(started_at, max_wait);
     let began = tether.clock().monotonic();
-    let terms = Terms { deadline, no_stop: options.no_stop, max_stops: MAX_STOPS };
+    let stop_for = tether.settings().off.budget.saturating_mul(STOP_BUDGETS);
+    let terms = Terms {
+        deadline,
+        no_stop: options.no_stop,
+        max_stops: MAX_STOPS,
+        stop_for: TimeDelta::from_std(stop_for).unwrap_or(TimeDelta::MAX),
+    };
     summary.set_terms(terms);
     summary.job_id = Some(job.id.to_string());
     let default_path = || job.vehicle.local_log_dir.join(format!("supervise-{}.json", job.id));
@@ -347,8 +355,9 @@ impl Run<'_> {
                 if !confirmed {
                     self.summary.trouble("stop", &answer.message);
                 }
+                let refused = !confirmed && answer.needs_a_person;
                 self.summary.stop = Some(answer);
-                Event::StopAsked { confirmed }
+                if refused { Event::StopRefused } else { Event::StopAsked { confirmed } }
             }
             Err(failure) => {
                 self.summary.trouble("stop", &failure);

@@ -2,7 +2,7 @@
 //! a stop that was read back, or in the words that the pod may still bill.
 
 use crate::domain::{JobState, PodStatus};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 /// What does not change over a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,8 +11,10 @@ pub struct Terms {
     pub deadline: DateTime<Utc>,
     /// Leave the pod running at the end.
     pub no_stop: bool,
-    /// How often an unconfirmed stop is asked again, each with a wait of its own.
+    /// How often an unconfirmed stop is asked again at least, each with a wait of its own.
     pub max_stops: u32,
+    /// How long it is asked again at least: an outage is outlived by time, not by tries (A01).
+    pub stop_for: TimeDelta,
 }
 
 /// Why following ended.
@@ -43,6 +45,8 @@ pub enum State {
         end: End,
         /// How often a stop was asked in vain.
         tries: u32,
+        /// When the first was asked.
+        since: DateTime<Utc>,
     },
     /// Nothing is left to do.
     Over {
@@ -71,6 +75,8 @@ pub enum Event {
         /// Whether it was read back.
         confirmed: bool,
     },
+    /// A stop was refused for good: what a person has to mend does not mend itself.
+    StopRefused,
     /// A person asked for an orderly end (SIGINT).
     Interrupt,
     /// Leave now (SIGTERM, a second SIGINT).
@@ -115,22 +121,26 @@ pub fn next(state: &State, event: &Event, now: DateTime<Utc>, terms: Terms) -> (
             (State::Over { end: Some(end.clone()), stop_confirmed: false }, Effect::Finish)
         }
         (State::Capturing(end), Event::Captured) => {
-            (State::Stopping { end: end.clone(), tries: 0 }, Effect::Stop)
+            (State::Stopping { end: end.clone(), tries: 0, since: now }, Effect::Stop)
         }
         (State::Capturing(_), _) => (state.clone(), Effect::Capture),
 
         (State::Stopping { end, .. }, Event::StopAsked { confirmed: true }) => {
             (State::Over { end: Some(end.clone()), stop_confirmed: true }, Effect::Finish)
         }
-        (State::Stopping { end, tries }, Event::StopAsked { confirmed: false }) => {
+        (
+            State::Stopping { end, tries, since },
+            Event::StopAsked { confirmed: false } | Event::StopRefused,
+        ) => {
             let tries = tries + 1;
-            if tries >= terms.max_stops {
+            let has_time = now - *since < terms.stop_for && *event != Event::StopRefused;
+            if tries >= terms.max_stops && !has_time {
                 return (
                     State::Over { end: Some(end.clone()), stop_confirmed: false },
                     Effect::Finish,
                 );
             }
-            (State::Stopping { end: end.clone(), tries }, Effect::Stop)
+            (State::Stopping { end: end.clone(), tries, since: *since }, Effect::Stop)
         }
         (State::Stopping { .. }, _) => (state.clone(), Effect::Stop),
     }
@@ -156,7 +166,6 @@ pub fn exit_code(state: &State, no_stop: bool) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chrono::TimeDelta;
     use std::collections::{HashSet, VecDeque};
 
     fn now() -> DateTime<Utc> {
@@ -164,7 +173,12 @@ mod tests {
     }
 
     fn terms(no_stop: bool) -> Terms {
-        Terms { deadline: now() + TimeDelta::seconds(100), no_stop, max_stops: 3 }
+        Terms {
+            deadline: now() + TimeDelta::seconds(100),
+            no_stop,
+            max_stops: 3,
+            stop_for: TimeDelta::zero(),
+        }
     }
 
     fn after(state: &State, event: &Event, seconds: i64) -> (State, Effect) {
@@ -190,6 +204,7 @@ mod tests {
             Event::Captured,
             Event::StopAsked { confirmed: true },
             Event::StopAsked { confirmed: false },
+            Event::StopRefused,
             Event::Interrupt,
             Event::Leave,
         ];
@@ -293,7 +308,8 @@ mod tests {
 
     #[test]
     fn an_unconfirmed_stop_is_asked_again_and_then_said() {
-        let mut state = State::Stopping { end: End::Job(JobState::Succeeded), tries: 0 };
+        let end = End::Job(JobState::Succeeded);
+        let mut state = State::Stopping { end, tries: 0, since: now() };
         let mut asked = 0;
         loop {
             let (to, effect) = after(&state, &Event::StopAsked { confirmed: false }, 0);
@@ -305,6 +321,18 @@ mod tests {
         }
         assert_eq!(asked, 2);
         assert_eq!(exit_code(&state, false), 6);
+    }
+
+    /// A01: twenty minutes without a network are outlived; a refusal that stays is not waited out.
+    #[test]
+    fn a_stop_is_asked_again_for_a_time_and_not_for_a_number_of_tries() {
+        let terms = Terms { stop_for: TimeDelta::minutes(30), ..terms(false) };
+        let end = End::Job(JobState::Succeeded);
+        let state = State::Stopping { end, tries: 40, since: now() };
+        let at = |event, minutes| next(&state, &event, now() + TimeDelta::minutes(minutes), terms);
+        assert_eq!(at(Event::StopAsked { confirmed: false }, 20).1, Effect::Stop);
+        assert_eq!(at(Event::StopAsked { confirmed: false }, 30).1, Effect::Finish);
+        assert_eq!(at(Event::StopRefused, 1).1, Effect::Finish);
     }
 
     #[test]

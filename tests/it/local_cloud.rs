@@ -1,6 +1,7 @@
 //! The local cloud as its users meet it: over HTTP, with OpenSSH and with rsync.
 
 mod daemon;
+mod fault_list;
 mod faults;
 mod rig;
 mod ssh;

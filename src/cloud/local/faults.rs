@@ -1,7 +1,11 @@
-//! Faults that can be switched on by name: what the provider has been seen to do to people.
+//! Faults that can be switched on by name: what the provider has been seen to do to people. How they
+//! are written is in `written`, how they happen in `active`; `docs/faults.md` lists them for users.
 
-use std::fmt;
-use std::str::FromStr;
+mod active;
+mod written;
+
+pub(super) use active::Faults;
+pub use written::{Fault, FaultError, ScenarioError, scenario};
 
 /// What the number behind a fault's name counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +14,64 @@ pub enum FaultValue {
     Times(Option<u32>),
     /// How many seconds it lasts.
     Seconds(u32),
+}
+
+/// Which request of the API it is, for a fault that is to meet only some: `@on:WORD`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// Any.
+    Any,
+    /// Every request that changes nothing.
+    Read,
+    /// Every request that changes something.
+    Write,
+    /// A list of pods or volumes.
+    List,
+    /// One pod, read.
+    Get,
+    /// The create of a pod or volume.
+    Create,
+    /// The start of a pod.
+    Start,
+    /// The stop of a pod.
+    Stop,
+    /// The end of a pod or volume.
+    Terminate,
+    /// A billing record.
+    Billing,
+}
+
+impl On {
+    /// Every word there is.
+    pub const ALL: [Self; 10] = [
+        Self::Any,
+        Self::Read,
+        Self::Write,
+        Self::List,
+        Self::Get,
+        Self::Create,
+        Self::Start,
+        Self::Stop,
+        Self::Terminate,
+        Self::Billing,
+    ];
+
+    /// The word behind `@on:`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::List => "list",
+            Self::Get => "get",
+            Self::Create => "create",
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::Terminate => "terminate",
+            Self::Billing => "billing",
+        }
+    }
 }
 
 /// One kind of fault.
@@ -21,262 +83,160 @@ pub struct FaultKind {
     pub meaning: &'static str,
     /// What `=VALUE` counts, and the value without it.
     pub value: FaultValue,
+    /// Whether it meets requests as such, so that `@on:` can choose among them.
+    pub meets_requests: bool,
 }
 
-pub(super) const CREATE_REPLY_LOST: &str = "create-reply-lost";
-pub(super) const NO_CAPACITY: &str = "no-capacity";
-pub(super) const SLOW_BOOT: &str = "slow-boot";
-pub(super) const STOP_WITHOUT_EFFECT: &str = "stop-without-effect";
-pub(super) const RATE_LIMITED: &str = "rate-limited";
+const fn request(name: &'static str, value: FaultValue, meaning: &'static str) -> FaultKind {
+    FaultKind { name, meaning, value, meets_requests: true }
+}
+
+const fn state(name: &'static str, value: FaultValue, meaning: &'static str) -> FaultKind {
+    FaultKind { name, meaning, value, meets_requests: false }
+}
+
+const ONCE: FaultValue = FaultValue::Times(Some(1));
+const ALWAYS: FaultValue = FaultValue::Times(None);
+
+pub(super) const BILLING_HOLES: &str = "billing-holes";
+pub(super) const BILLING_LAG: &str = "billing-lag";
+pub(super) const CLOCK_AHEAD: &str = "clock-ahead";
+pub(super) const CLOCK_BEHIND: &str = "clock-behind";
+pub(super) const CLUSTER_POD: &str = "cluster-pod";
 pub(super) const CREATE_ERROR: &str = "create-error-after-effect";
-pub(super) const EDGE_HTML: &str = "edge-html";
+pub(super) const CREATE_REPLY_LOST: &str = "create-reply-lost";
+pub(super) const DUPLICATE: &str = "duplicate";
 pub(super) const EDGE_1010: &str = "edge-1010";
+pub(super) const EDGE_HTML: &str = "edge-html";
 pub(super) const EMPTY_REPLY: &str = "empty-reply";
+pub(super) const ERROR_AFTER: &str = "error-after-effect";
 pub(super) const LATE_ENVIRONMENT: &str = "late-environment";
 pub(super) const LIST_LAG: &str = "list-lag";
+pub(super) const LOCKED: &str = "locked";
 pub(super) const NEVER_BOOTS: &str = "never-boots";
+pub(super) const NO_CAPACITY: &str = "no-capacity";
+pub(super) const NOT_FOUND: &str = "not-found";
 pub(super) const OLD_DRIVER: &str = "old-driver";
+pub(super) const PRICE_NAN: &str = "price-nan";
+pub(super) const PRICE_ZERO: &str = "price-zero";
+pub(super) const RATE_LIMITED: &str = "rate-limited";
+pub(super) const RATE_LIMITED_BARE: &str = "rate-limited-bare";
+pub(super) const RATE_LIMITED_LONG: &str = "rate-limited-long";
 pub(super) const READ_ONLY_KEY: &str = "read-only-key";
+pub(super) const REPLY_DELAYED: &str = "reply-delayed";
+pub(super) const REPLY_LOST: &str = "reply-lost";
+pub(super) const REQUEST_LOST: &str = "request-lost";
 pub(super) const RETIRED: &str = "retired";
+pub(super) const REVOKED: &str = "revoked-key";
+pub(super) const SECOND_PAGE: &str = "second-page";
+pub(super) const SLOW_BOOT: &str = "slow-boot";
 pub(super) const STALE_PORT: &str = "stale-port";
+pub(super) const STALE_STATUS: &str = "stale-status";
+pub(super) const STATUS_ERROR: &str = "status-error";
+pub(super) const STATUS_UNKNOWN: &str = "status-unknown";
 pub(super) const STOP_REFUSED: &str = "stop-refused";
+pub(super) const STOP_WITHOUT_EFFECT: &str = "stop-without-effect";
+pub(super) const STRANGER: &str = "stranger";
 pub(super) const ZERO_GPUS: &str = "zero-gpus";
+pub(super) const ZERO_GPUS_ON_START: &str = "zero-gpus-on-start";
 
-/// Every fault there is.
+/// Every fault there is, by name.
 pub const FAULTS: &[FaultKind] = &[
-    FaultKind {
-        name: CREATE_REPLY_LOST,
-        meaning: "a pod is created and the connection is cut instead of an answer",
-        value: FaultValue::Times(Some(1)),
-    },
-    FaultKind {
-        name: NO_CAPACITY,
-        meaning: "create and start are refused with the provider's words for a lack of machines",
-        value: FaultValue::Times(None),
-    },
-    FaultKind {
-        name: SLOW_BOOT,
-        meaning: "a pod stays STARTING so much longer",
-        value: FaultValue::Seconds(20),
-    },
-    FaultKind {
-        name: STOP_WITHOUT_EFFECT,
-        meaning: "a stop is answered with 200 and nothing happens",
-        value: FaultValue::Times(None),
-    },
-    FaultKind {
-        name: RATE_LIMITED,
-        meaning: "requests are answered with 429",
-        value: FaultValue::Times(Some(3)),
-    },
-    FaultKind {
-        name: CREATE_ERROR,
-        meaning: "a pod is created and the answer is 500",
-        value: FaultValue::Times(Some(1)),
-    },
-    FaultKind {
-        name: EDGE_HTML,
-        meaning: "requests are answered with 502 and a page of HTML",
-        value: FaultValue::Times(Some(1)),
-    },
-    FaultKind {
-        name: EDGE_1010,
-        meaning: "requests are answered with 403 and `error code: 1010`, as by the edge",
-        value: FaultValue::Times(Some(1)),
-    },
-    FaultKind {
-        name: EMPTY_REPLY,
-        meaning: "requests take effect and are answered with 200 and no body",
-        value: FaultValue::Times(Some(1)),
-    },
-    FaultKind {
-        name: LATE_ENVIRONMENT,
-        meaning: "the environment file is written so much later than SSH is there",
-        value: FaultValue::Seconds(2),
-    },
-    FaultKind {
-        name: LIST_LAG,
-        meaning: "a new pod is in no list and has no page of its own for so long",
-        value: FaultValue::Seconds(5),
-    },
-    FaultKind {
-        name: NEVER_BOOTS,
-        meaning: "a pod stays STARTING for ever, and bills",
-        value: FaultValue::Times(None),
-    },
-    FaultKind {
-        name: OLD_DRIVER,
-        meaning: "a pod boots on a host with a driver that is too old",
-        value: FaultValue::Times(None),
-    },
-    FaultKind {
-        name: READ_ONLY_KEY,
-        meaning: "the account's key may read and nothing else",
-        value: FaultValue::Times(None),
-    },
-    FaultKind {
-        name: RETIRED,
-        meaning: "requests are answered with 410: this version of the API is gone",
-        value: FaultValue::Times(None),
-    },
-    FaultKind {
-        name: STALE_PORT,
-        meaning: "after a start so many reads of a pod show the SSH port of before",
-        value: FaultValue::Times(Some(1)),
-    },
-    FaultKind {
-        name: STOP_REFUSED,
-        meaning: "a pod with a network volume cannot be stopped, only terminated",
-        value: FaultValue::Times(None),
-    },
-    FaultKind {
-        name: ZERO_GPUS,
-        meaning: "a pod boots without a GPU",
-        value: FaultValue::Times(None),
-    },
+    state(BILLING_HOLES, ALWAYS, "every other billing record is missing"),
+    state(BILLING_LAG, FaultValue::Seconds(86_400), "billing is so much further behind"),
+    state(CLOCK_AHEAD, FaultValue::Seconds(7200), "the times of pods are so far in the future"),
+    state(CLOCK_BEHIND, FaultValue::Seconds(7200), "the times of pods are so far in the past"),
+    state(CLUSTER_POD, ALWAYS, "lists that include cluster pods show one that nobody declared"),
+    state(CREATE_ERROR, ONCE, "a pod is created and the answer is 500"),
+    state(
+        CREATE_REPLY_LOST,
+        ONCE,
+        "a pod is created and the connection is cut instead of an answer",
+    ),
+    state(DUPLICATE, ALWAYS, "lists show every pod a second time, under another id"),
+    request(
+        EDGE_1010,
+        ONCE,
+        "requests are answered with 403 and `error code: 1010`, as by the edge",
+    ),
+    request(EDGE_HTML, ONCE, "requests are answered with 502 and a page of HTML"),
+    request(EMPTY_REPLY, ONCE, "requests take effect and are answered with 200 and no body"),
+    request(ERROR_AFTER, ONCE, "requests take effect and are answered with 500"),
+    state(
+        LATE_ENVIRONMENT,
+        FaultValue::Seconds(2),
+        "the environment file is written so much later than SSH is there",
+    ),
+    state(
+        LIST_LAG,
+        FaultValue::Seconds(5),
+        "a new pod is in no list and has no page of its own for so long",
+    ),
+    state(LOCKED, ALWAYS, "pods are locked: a stop or restart is answered with 409"),
+    state(NEVER_BOOTS, ALWAYS, "a pod stays STARTING for ever, and bills"),
+    state(
+        NO_CAPACITY,
+        ALWAYS,
+        "create and start are refused with the provider's words for a lack of machines",
+    ),
+    request(NOT_FOUND, ONCE, "requests that name a pod are answered with 404"),
+    state(OLD_DRIVER, ALWAYS, "a pod boots on a host with a driver that is too old"),
+    state(PRICE_NAN, ALWAYS, "pods and the catalog show the price NaN"),
+    state(PRICE_ZERO, ALWAYS, "pods and the catalog show the price 0"),
+    request(
+        RATE_LIMITED,
+        FaultValue::Times(Some(3)),
+        "requests are answered with 429 and a Retry-After of one second",
+    ),
+    request(
+        RATE_LIMITED_BARE,
+        FaultValue::Times(Some(3)),
+        "requests are answered with 429 and no header that says for how long",
+    ),
+    request(
+        RATE_LIMITED_LONG,
+        FaultValue::Times(Some(3)),
+        "requests are answered with 429 and a Retry-After of two minutes",
+    ),
+    request(READ_ONLY_KEY, ALWAYS, "the account's key may read; a change is answered with 403"),
+    request(
+        REPLY_DELAYED,
+        FaultValue::Seconds(3),
+        "requests take effect and are answered so much later",
+    ),
+    request(
+        REPLY_LOST,
+        ONCE,
+        "requests take effect and the connection is cut instead of an answer",
+    ),
+    request(REQUEST_LOST, ONCE, "the connection is cut before a request takes effect"),
+    request(RETIRED, ALWAYS, "requests are answered with 410: this version of the API is gone"),
+    request(
+        REVOKED,
+        ALWAYS,
+        "requests are answered with 401, changes only unless `@on:` says otherwise",
+    ),
+    state(SECOND_PAGE, ALWAYS, "lists come in pages of one entry, asked for or not"),
+    state(SLOW_BOOT, FaultValue::Seconds(20), "a pod stays STARTING so much longer"),
+    state(STALE_PORT, ONCE, "after a start so many reads of a pod show the SSH port of before"),
+    state(STALE_STATUS, ALWAYS, "lists show a stopped pod as RUNNING"),
+    state(
+        STATUS_ERROR,
+        ALWAYS,
+        "pods that are not stopped show ERROR; a stop is answered with 409",
+    ),
+    state(
+        STATUS_UNKNOWN,
+        ALWAYS,
+        "pods that are not stopped show MIGRATING, a word of no documentation",
+    ),
+    state(STOP_REFUSED, ALWAYS, "a pod with a network volume cannot be stopped, only terminated"),
+    state(STOP_WITHOUT_EFFECT, ALWAYS, "a stop is answered with 200 and nothing happens"),
+    state(STRANGER, ALWAYS, "lists show a running pod of a name that nobody declared"),
+    state(ZERO_GPUS, ALWAYS, "a pod boots without a GPU"),
+    state(
+        ZERO_GPUS_ON_START,
+        ALWAYS,
+        "a start of a stopped pod leaves it without a GPU, and says so",
+    ),
 ];
-
-/// A fault with its number.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Which one.
-    pub kind: &'static FaultKind,
-    /// The number: times left or seconds, as [`FaultKind::value`] says. `None` is every time.
-    pub value: Option<u32>,
-}
-
-/// Text that names no fault.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FaultError {
-    /// No fault has this name.
-    #[error("there is no fault `{name}`{}; there are: {}", hint(.nearest), list())]
-    Unknown {
-        /// The name given.
-        name: String,
-        /// The nearest name there is.
-        nearest: Option<&'static str>,
-    },
-    /// The value is not a whole number.
-    #[error("the value of fault `{name}` is not a whole number: `{value}`")]
-    NotANumber {
-        /// The fault.
-        name: &'static str,
-        /// The value given.
-        value: String,
-    },
-}
-
-fn hint(nearest: &Option<&'static str>) -> String {
-    nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
-}
-
-fn list() -> String {
-    FAULTS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ")
-}
-
-impl FromStr for Fault {
-    type Err = FaultError;
-
-    /// Reads `NAME` or `NAME=VALUE`.
-    fn from_str(text: &str) -> Result<Self, FaultError> {
-        let (name, value) = match text.split_once('=') {
-            Some((name, value)) => (name.trim(), Some(value.trim())),
-            None => (text.trim(), None),
-        };
-        let Some(kind) = FAULTS.iter().find(|kind| kind.name == name) else {
-            let nearest = FAULTS
-                .iter()
-                .map(|kind| (strsim::jaro_winkler(kind.name, name), kind.name))
-                .filter(|(likeness, _)| *likeness > 0.75)
-                .max_by(|(one, _), (other, _)| one.total_cmp(other))
-                .map(|(_, name)| name);
-            return Err(FaultError::Unknown { name: name.to_owned(), nearest });
-        };
-        let value = match (value, kind.value) {
-            (Some(value), _) => Some(value.parse().map_err(|_| FaultError::NotANumber {
-                name: kind.name,
-                value: value.to_owned(),
-            })?),
-            (None, FaultValue::Times(times)) => times,
-            (None, FaultValue::Seconds(seconds)) => Some(seconds),
-        };
-        Ok(Self { kind, value })
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.value {
-            Some(value) => write!(f, "{}={value}", self.kind.name),
-            None => f.write_str(self.kind.name),
-        }
-    }
-}
-
-/// The faults that are switched on.
-#[derive(Debug, Default)]
-pub(super) struct Faults {
-    active: Vec<Fault>,
-}
-
-impl Faults {
-    pub fn new(active: Vec<Fault>) -> Self {
-        Self { active }
-    }
-
-    pub fn list(&self) -> Vec<String> {
-        self.active.iter().map(ToString::to_string).collect()
-    }
-
-    /// Whether the fault happens now; counts it when it is limited in number.
-    pub fn happens(&mut self, name: &str) -> bool {
-        let Some(position) = self.active.iter().position(|fault| fault.kind.name == name) else {
-            return false;
-        };
-        let Some(fault) = self.active.get_mut(position) else { return false };
-        match &mut fault.value {
-            None => true,
-            Some(0) => {
-                self.active.remove(position);
-                false
-            }
-            Some(left) => {
-                *left -= 1;
-                if *left == 0 {
-                    self.active.remove(position);
-                }
-                true
-            }
-        }
-    }
-
-    /// How many seconds the fault lasts, when it is switched on.
-    pub fn seconds(&self, name: &str) -> Option<u32> {
-        self.active.iter().find(|fault| fault.kind.name == name).and_then(|fault| fault.value)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unknown_fault_is_refused_with_the_nearest_name_and_the_list() {
-        let message = "slowboot".parse::<Fault>().unwrap_err().to_string();
-        assert!(message.contains("did you mean `slow-boot`"), "{message}");
-        assert!(message.contains("create-reply-lost, no-capacity"), "{message}");
-        assert!("slow-boot=soon".parse::<Fault>().is_err());
-        assert!("slow-boot=-1".parse::<Fault>().is_err());
-    }
-
-    #[test]
-    fn a_counted_fault_ends_and_an_uncounted_one_does_not() {
-        let parse = |text: &str| text.parse::<Fault>().unwrap();
-        let mut faults = Faults::new(vec![parse("rate-limited=2"), parse("stop-without-effect")]);
-        let seen: Vec<bool> = (0..4).map(|_| faults.happens(RATE_LIMITED)).collect();
-        assert_eq!(seen, [true, true, false, false]);
-        assert!((0..9).all(|_| faults.happens(STOP_WITHOUT_EFFECT)));
-        assert_eq!(faults.list(), ["stop-without-effect"]);
-        assert!(!Faults::new(vec![parse("no-capacity=0")]).happens(NO_CAPACITY));
-    }
-}

@@ -20,7 +20,7 @@ mod twin;
 
 pub use daemon::{RunningCloud, StartError, ensure_running, find, stop};
 pub use error::ServeError;
-pub use faults::{FAULTS, Fault, FaultError, FaultKind, FaultValue};
+pub use faults::{FAULTS, Fault, FaultError, FaultKind, FaultValue, On, ScenarioError, scenario};
 pub use serve::{LocalCloud, Options};
 pub use shim::run as run_shim;
 pub use timing::Timing;

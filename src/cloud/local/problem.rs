@@ -53,6 +53,11 @@ impl Problem {
         Self { headers, ..Self::new(429, "rate limit exceeded for the minute window") }
     }
 
+    /// A refusal for too many requests that does not say for how long.
+    pub fn rate_limited_bare() -> Self {
+        Self::new(429, "rate limit exceeded")
+    }
+
     pub fn body(&self) -> Value {
         let title = match self.status {
             400 => "Bad Request",

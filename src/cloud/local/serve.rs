@@ -82,7 +82,7 @@ impl LocalCloud {
             program: options.program,
             url: format!("http://{address}"),
             key,
-            faults: Faults::new(options.faults),
+            faults: Faults::new(options.faults, Arc::clone(&clock)),
             clock,
             paths,
         })?);

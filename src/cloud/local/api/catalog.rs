@@ -2,11 +2,13 @@
 
 use super::super::catalog::{DATA_CENTERS, GPU_TYPES, GpuType, HOSTS, Stock};
 use super::super::problem::Problem;
+use super::super::twin::Twin;
 use super::call::{Answer, Call};
+use super::shown;
 use crate::domain::Usd;
 use serde_json::{Value, json};
 
-pub fn gpus(call: &Call) -> Result<Answer, Problem> {
+pub fn gpus(twin: &Twin, call: &Call) -> Result<Answer, Problem> {
     let include = call.query_list("include");
     check("include", &include, &["AVAILABILITY"])?;
     let products = call.query_list("product");
@@ -32,6 +34,9 @@ pub fn gpus(call: &Call) -> Result<Answer, Problem> {
         .iter()
         .map(|gpu| {
             let mut shown = gpu_type(gpu);
+            if let Some(none) = shown::price(twin) {
+                shown["price"] = json!({"secure": none.clone(), "community": none});
+            }
             if let (true, Some(fields)) = (availability, shown.as_object_mut()) {
                 let most = if cloud == "SECURE" { gpu.max_secure } else { gpu.max_community };
                 let stock = |found: Stock| if count <= most { found } else { Stock::None };

@@ -9,10 +9,11 @@ mod mishaps;
 mod page;
 mod pods;
 mod shape;
+mod shown;
 mod view;
 mod volumes;
 
-use super::faults::{Fault, Faults};
+use super::faults::Fault;
 use super::problem::Problem;
 use super::twin::Twin;
 use axum::body::{Body, Bytes};
@@ -51,6 +52,9 @@ async fn handle(State(twin): State<Arc<Twin>>, request: Request) -> Response {
     let answered = tokio::spawn(async move {
         let outcome = answer(&twin, &call).await;
         record(&twin, &call, &outcome);
+        if let Some(delay) = mishaps::delay(&twin, &call) {
+            tokio::time::sleep(delay).await;
+        }
         outcome
     });
     respond(answered.await.unwrap_or_else(|error| Err(Problem::internal(&error.to_string()))))
@@ -94,9 +98,9 @@ async fn answer(twin: &Arc<Twin>, call: &Call) -> Result<Answer, Problem> {
     let caller = if graphql::is_public(call) { Caller::Nobody } else { authenticate(twin, call)? };
     let path: Vec<&str> = call.path.trim_start_matches('/').split('/').collect();
     permit(&caller, call, &path)?;
-    mishaps::refuse_writes(twin, call, &caller)?;
+    mishaps::refuse(twin, call, &caller)?;
     let answer = route(twin, call, &caller, &path).await?;
-    Ok(mishaps::instead_of(twin, call, answer))
+    mishaps::instead_of(twin, call, answer)
 }
 
 async fn route(
@@ -115,7 +119,7 @@ async fn route(
         ("POST", ["v2", "network-volumes"]) => volumes::create(twin, call),
         ("GET", ["v2", "network-volumes", id]) => volumes::get(twin, id),
         ("DELETE", ["v2", "network-volumes", id]) => volumes::delete(twin, id),
-        ("GET", ["v2", "catalog", "gpus"]) => catalog::gpus(call),
+        ("GET", ["v2", "catalog", "gpus"]) => catalog::gpus(twin, call),
         ("GET", ["v2", "catalog", "datacenters"]) => catalog::data_centers(call),
         ("GET", ["v2", "billing", "pods"]) => billing::pods(twin, call),
         ("GET", ["v2", "billing", "network-volumes"]) => billing::volumes(twin, call),
@@ -176,7 +180,8 @@ fn set_faults(twin: &Twin, call: &Call) -> Result<Answer, Problem> {
     };
     let parsed: Result<Vec<Fault>, _> =
         names.iter().map(|name| name.as_str().unwrap_or_default().parse()).collect();
-    *twin.faults() = Faults::new(parsed.map_err(|error| Problem::bad_request(error.to_string()))?);
+    let parsed = parsed.map_err(|error| Problem::bad_request(error.to_string()))?;
+    twin.faults().replace(parsed);
     Ok(Answer::Json(200, faults(twin)))
 }
 

@@ -1,7 +1,9 @@
 //! Pages of a list: `limit` and `cursor`. The live API has had them since September 2026, its
 //! published schema of August has not.
 
+use super::super::faults::SECOND_PAGE;
 use super::super::problem::Problem;
+use super::super::twin::Twin;
 use super::call::Call;
 use serde_json::{Value, json};
 
@@ -9,7 +11,23 @@ use serde_json::{Value, json};
 const LARGEST_PAGE: usize = 100;
 
 /// The page of `items` (each with its id) that `call` asks for, wrapped as `{name: […]}`.
-pub fn page(call: &Call, name: &str, items: Vec<(String, Value)>) -> Result<Value, Problem> {
+pub fn page(
+    twin: &Twin,
+    call: &Call,
+    name: &str,
+    items: Vec<(String, Value)>,
+) -> Result<Value, Problem> {
+    // B06: a list of one entry is whole; there is nothing to leave for a second page.
+    let is_split = items.len() > 1 && twin.faults().happens(SECOND_PAGE);
+    cut(call, name, items, if is_split { 1 } else { LARGEST_PAGE })
+}
+
+fn cut(
+    call: &Call,
+    name: &str,
+    items: Vec<(String, Value)>,
+    largest: usize,
+) -> Result<Value, Problem> {
     let limit = match call.query("limit") {
         None => None,
         Some(text) => match text.parse::<usize>() {
@@ -29,12 +47,12 @@ pub fn page(call: &Call, name: &str, items: Vec<(String, Value)>) -> Result<Valu
             .map(|position| position + 1)
             .ok_or_else(|| Problem::bad_request("cursor is not valid"))?,
     };
-    if limit.is_none() && start == 0 && items.len() <= LARGEST_PAGE {
+    if limit.is_none() && start == 0 && items.len() <= largest {
         let all: Vec<Value> = items.into_iter().map(|(_, item)| item).collect();
         return Ok(json!({ name: all }));
     }
     let rest = items.len() - start;
-    let taken = rest.min(limit.unwrap_or(LARGEST_PAGE));
+    let taken = rest.min(limit.unwrap_or(largest)).min(largest);
     let has_next = rest > taken;
     let shown: Vec<(String, Value)> = items.into_iter().skip(start).take(taken).collect();
     let mut pagination = json!({"hasNextPage": has_next});
@@ -72,13 +90,13 @@ mod tests {
     #[test]
     fn a_long_list_is_never_whole() {
         let items = || (0..150).map(|n| (format!("local{n}"), json!(n))).collect::<Vec<_>>();
-        let first = page(&call(&[]), "pods", items()).unwrap();
+        let first = cut(&call(&[]), "pods", items(), LARGEST_PAGE).unwrap();
         assert_eq!(first["pods"].as_array().unwrap().len(), 100);
         let cursor = first["pagination"]["nextCursor"].as_str().unwrap();
-        let second = page(&call(&[("cursor", cursor)]), "pods", items()).unwrap();
+        let second = cut(&call(&[("cursor", cursor)]), "pods", items(), LARGEST_PAGE).unwrap();
         assert_eq!(second["pods"].as_array().unwrap().first(), Some(&json!(100)));
         assert_eq!(second["pods"].as_array().unwrap().len(), 50);
         assert_eq!(second["pagination"], json!({"hasNextPage": false}));
-        assert!(page(&call(&[("limit", "0")]), "pods", items()).is_err());
+        assert!(cut(&call(&[("limit", "0")]), "pods", items(), LARGEST_PAGE).is_err());
     }
 }

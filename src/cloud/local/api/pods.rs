@@ -4,6 +4,7 @@ use super::super::catalog;
 use super::super::document::{Pod, Span, Status};
 use super::super::faults::{
     CREATE_ERROR, CREATE_REPLY_LOST, NO_CAPACITY, STOP_REFUSED, STOP_WITHOUT_EFFECT,
+    ZERO_GPUS_ON_START,
 };
 use super::super::lifecycle::Boot;
 use super::super::problem::Problem;
@@ -12,7 +13,7 @@ use super::super::twin::{fresh_id, new_key};
 use super::call::{Answer, Call};
 use super::page::page;
 use super::shape::Shape;
-use super::{create, mishaps, view};
+use super::{create, shown};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -22,24 +23,19 @@ const MONTHLY_DISK_RATE: i64 = 100_000;
 /// Container disk of a create that names none, in GB.
 const DEFAULT_DISK_GB: u32 = 50;
 
-/// Lists pods. There are no cluster pods here, so `includeClusterPods` changes nothing.
 pub fn list(twin: &Twin, call: &Call) -> Result<Answer, Problem> {
-    let now = twin.clock.now();
-    let document = twin.document();
-    let items = document
-        .pods
-        .iter()
-        .filter(|pod| mishaps::is_visible(twin, pod, now))
-        .map(|pod| (pod.id.clone(), view::pod(&mishaps::as_read(twin, pod), now)));
-    Ok(Answer::Json(200, page(call, "pods", items.collect())?))
+    let pods = twin.document().pods.clone();
+    let with_clusters = call.query("includeClusterPods") == Some("true");
+    let items = shown::list(twin, &pods, with_clusters);
+    Ok(Answer::Json(200, page(twin, call, "pods", items)?))
 }
 
 pub fn get(twin: &Twin, id: &str) -> Result<Answer, Problem> {
     let document = twin.document();
     let now = twin.clock.now();
-    let pod = document.pod(id).filter(|pod| mishaps::is_visible(twin, pod, now));
+    let pod = document.pod(id).filter(|pod| shown::is_visible(twin, pod, now));
     let pod = pod.ok_or_else(|| Problem::not_found("pod"))?;
-    Ok(Answer::Json(200, view::pod(&mishaps::as_read(twin, pod), now)))
+    Ok(Answer::Json(200, shown::pod(twin, pod, now)))
 }
 
 pub fn create(twin: &Arc<Twin>, call: &Call) -> Result<Answer, Problem> {
@@ -88,7 +84,7 @@ pub fn create(twin: &Arc<Twin>, call: &Call) -> Result<Answer, Problem> {
     if twin.faults().happens(CREATE_ERROR) {
         return Err(Problem::internal("create pod: Something went wrong. Please try again later."));
     }
-    Ok(Answer::Json(201, view::pod(&pod, now)))
+    Ok(Answer::Json(201, shown::pod(twin, &pod, now)))
 }
 
 /// A span that bills a pod from now on.
@@ -105,9 +101,11 @@ pub async fn delete(twin: &Arc<Twin>, id: &str) -> Result<Answer, Problem> {
 
 pub async fn action(twin: &Arc<Twin>, call: &Call, id: &str) -> Result<Answer, Problem> {
     let action = read_action(&call.json()?)?;
-    let found = twin.document().pod(id).map(|pod| (pod.status, pod.mount.is_some()));
-    let (status, has_volume) = found.ok_or_else(|| Problem::not_found("pod"))?;
-    allow(status, &action)?;
+    let found = twin.document().pod(id).cloned();
+    let pod = found.ok_or_else(|| Problem::not_found("pod"))?;
+    shown::refuse_action(twin, &pod, &action)?;
+    allow(pod.status, &action)?;
+    let has_volume = pod.mount.is_some();
     match action.as_str() {
         "stop" if twin.faults().happens(STOP_WITHOUT_EFFECT) => get(twin, id),
         "stop" if has_volume && twin.faults().happens(STOP_REFUSED) => Err(Problem::bad_request(
@@ -144,6 +142,7 @@ fn start(twin: &Arc<Twin>, id: &str) -> Result<Answer, Problem> {
         ));
     }
     let now = twin.clock.now();
+    let loses_gpus = twin.faults().happens(ZERO_GPUS_ON_START);
     let boot = twin.change(|document| {
         let pod = document.pod(id).ok_or_else(|| Problem::not_found("pod"))?.clone();
         allow(pod.status, "start")?;
@@ -157,6 +156,9 @@ fn start(twin: &Arc<Twin>, id: &str) -> Result<Answer, Problem> {
         let pod = document.pod_mut(id).ok_or_else(|| Problem::not_found("pod"))?;
         pod.boot += 1;
         pod.status = Status::Provisioning;
+        if loses_gpus {
+            pod.gpu_count = 0;
+        }
         Ok(pod.boot)
     })?;
     twin.begin(id, boot, Boot::Fresh);

@@ -14,7 +14,7 @@ use serde_json::Value;
 pub fn list(twin: &Twin, call: &Call) -> Result<Answer, Problem> {
     let document = twin.document();
     let items = document.volumes.iter().map(|volume| (volume.id.clone(), view::volume(volume)));
-    Ok(Answer::Json(200, page(call, "networkVolumes", items.collect())?))
+    Ok(Answer::Json(200, page(twin, call, "networkVolumes", items.collect())?))
 }
 
 pub fn get(twin: &Twin, id: &str) -> Result<Answer, Problem> {
