@@ -52,6 +52,10 @@ impl Tether {
                             probe.pod_id.map_or_else(|| "it names no pod".to_owned(), |id| id.0)
                         );
                     }
+                    // The provider says so too: there is nothing to wait for.
+                    Ok(probe) if probe.gpus.is_empty() && has_zero_gpus(&pod) => {
+                        return Ok(Reached::NoGpu(pod));
+                    }
                     // Looked at again until the wait is over: the driver may come up late.
                     Ok(probe) if probe.gpus.is_empty() => {
                         has_no_gpu = true;
@@ -160,6 +164,11 @@ impl Tether {
         )
         .billing(StillBilling::Yes))
     }
+}
+
+/// Whether the provider itself shows a pod that came back from a stop with no GPU.
+fn has_zero_gpus(pod: &Pod) -> bool {
+    matches!(pod.gpu, Some((_, 0)))
 }
 
 pub(super) fn slow_shell(pod: &Pod) -> Failure {
