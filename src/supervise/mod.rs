@@ -4,6 +4,7 @@
 mod capture;
 mod follow;
 mod options;
+mod refused;
 mod run;
 mod state;
 mod summary;

@@ -4,11 +4,12 @@
 use super::capture::capture;
 use super::follow::Follower;
 use super::options::{Note, Options};
+use super::refused::refused;
 use super::state::{self, Effect, End, Event, State, Terms};
 use super::summary::{Spec, Summary};
 use crate::apply::OffSettings;
 use crate::domain::{Ceiling, JobEnd, JobId, JobState, Pod, Vehicle};
-use crate::error::{Failure, FailureKind, StillBilling};
+use crate::error::{Failure, FailureKind};
 use crate::ops::Tether;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::time::Duration;
@@ -154,32 +155,6 @@ fn save(summary: &mut Summary, tell: &mut (dyn FnMut(Note) + Send)) {
     if let Err(error) = summary.write() {
         tell(Note::Said(format!("the summary could not be written: {error}")));
     }
-}
-
-/// A refusal, or facts that could not be read: nothing was started, so nothing is stopped.
-fn refused(mut summary: Summary, tether: &Tether, options: &Options, failure: Failure) -> Summary {
-    let is_refusal = matches!(
-        failure.kind,
-        FailureKind::Refused | FailureKind::BadInput | FailureKind::NoPod | FailureKind::Config
-    );
-    summary.refused = is_refusal;
-    summary.pod_may_still_be_running =
-        failure.kind != FailureKind::NoPod || failure.still_billing != StillBilling::No;
-    summary.reason = Some(failure.message.clone());
-    summary.trouble("dry_run", &failure);
-    summary.ended_at = Some(tether.clock().now());
-    summary.process_exit_code = Some(if is_refusal { 2 } else { 1 });
-    if summary.summary_path.is_none()
-        && let Ok(vehicle) = tether.vehicle(options.job.vehicle.as_deref())
-    {
-        let stamp = summary.started_at.format("%Y%m%d-%H%M%S");
-        summary.summary_path =
-            Some(vehicle.local_log_dir.join(format!("supervise-refused-{stamp}.json")));
-    }
-    if let Err(error) = summary.write() {
-        summary.trouble("summary", error);
-    }
-    summary
 }
 
 struct Run<'a> {

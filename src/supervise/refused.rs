@@ -1,0 +1,37 @@
+//! A run that did not begin: its summary says what stood in the way, and nothing is stopped.
+
+use super::options::Options;
+use super::summary::Summary;
+use crate::error::{Failure, FailureKind, StillBilling};
+use crate::ops::Tether;
+
+/// A refusal, or facts that could not be read: nothing was started, so nothing is stopped.
+pub(super) fn refused(
+    mut summary: Summary,
+    tether: &Tether,
+    options: &Options,
+    failure: Failure,
+) -> Summary {
+    let is_refusal = matches!(
+        failure.kind,
+        FailureKind::Refused | FailureKind::BadInput | FailureKind::NoPod | FailureKind::Config
+    );
+    summary.refused = is_refusal;
+    summary.pod_may_still_be_running =
+        failure.kind != FailureKind::NoPod || failure.still_billing != StillBilling::No;
+    summary.reason = Some(failure.message.clone());
+    summary.trouble("dry_run", &failure);
+    summary.ended_at = Some(tether.clock().now());
+    summary.process_exit_code = Some(if is_refusal { 2 } else { 1 });
+    if summary.summary_path.is_none()
+        && let Ok(vehicle) = tether.vehicle(options.job.vehicle.as_deref())
+    {
+        let stamp = summary.started_at.format("%Y%m%d-%H%M%S");
+        summary.summary_path =
+            Some(vehicle.local_log_dir.join(format!("supervise-refused-{stamp}.json")));
+    }
+    if let Err(error) = summary.write() {
+        summary.trouble("summary", error);
+    }
+    summary
+}
