@@ -208,6 +208,13 @@ impl Environment {
         self.text("USER").or_else(|| self.text("LOGNAME"))
     }
 
+    /// The same environment with another state folder, for a run that leaves nothing at home.
+    #[must_use]
+    pub fn with_state_dir(mut self, folder: &Path) -> Self {
+        self.values.insert(STATE_DIR, folder.as_os_str().to_owned());
+        self
+    }
+
     /// Where programs are looked for.
     #[must_use]
     pub fn path(&self) -> Option<&OsStr> {

@@ -63,7 +63,7 @@ async fn play(
     ));
     let start = Start {
         config: Some(scene.config_file()),
-        env: Environment::from_process(),
+        env: Environment::from_process().with_state_dir(&scene.dir().join("state")),
         cwd: scene.dir().to_owned(),
         program,
     };

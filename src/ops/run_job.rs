@@ -12,6 +12,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// What is asked of run_job.
 #[derive(Clone, Debug, Default)]
@@ -70,7 +73,12 @@ pub(crate) struct PlannedJob {
     pub(crate) id: JobId,
     pub(crate) ceiling: Ceiling,
     approved: crate::guard::Approved,
+    /// Held from the look at the live jobs to the launch (B05).
+    turn: Mutex<Option<File>>,
 }
+
+/// How long another session may be about to change something.
+const TURN: Duration = Duration::from_secs(20);
 
 impl PlannedJob {
     /// What the launch costs at most.
@@ -115,6 +123,7 @@ impl Tether {
                 .map_err(Failure::bad_input)?;
         command_line::check_command(&request.command, "the command that the job runs")?;
         let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
+        let turn = if request.dry_run { None } else { self.turn(TURN).await? };
         let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
         let mut pod = Self::pick_running(&vehicle, &facts.pods)?;
         if pod.price.known().is_none() {
@@ -146,7 +155,7 @@ impl Tether {
         let draft =
             plan::on_pod(&vehicle, request.vehicle.is_some(), intent, steps, Some(pod.price));
         let approved = self.review_spend(draft, facts).await?;
-        Ok(PlannedJob { vehicle, pod, id, ceiling, approved })
+        Ok(PlannedJob { vehicle, pod, id, ceiling, approved, turn: Mutex::new(turn) })
     }
 
     /// Starts a planned job.
@@ -156,14 +165,15 @@ impl Tether {
         request: &RunJobRequest,
     ) -> Result<RunJobAnswer, Failure> {
         let shell = self.shell(&job.vehicle, &job.pod)?;
-        let outcomes = apply::apply(&job.approved, &self.ports(&job.vehicle, Some(&*shell), None))
-            .await
-            .map_err(|error| {
-                let mut failure =
-                    super::ensure::start_failure(error.error).billing(StillBilling::Yes);
-                failure.message = format!("launching job {}: {}", job.id, failure.message);
-                failure
-            })?;
+        let launched =
+            apply::apply(&job.approved, &self.ports(&job.vehicle, Some(&*shell), None)).await;
+        // The next session sees the job now, if there is one.
+        drop(job.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let outcomes = launched.map_err(|error| {
+            let mut failure = super::ensure::start_failure(error.error).billing(StillBilling::Yes);
+            failure.message = format!("launching job {}: {}", job.id, failure.message);
+            failure
+        })?;
         let already = match outcomes.last() {
             Some(StepOutcome::Ran(output)) => output.stdout.text().trim() == "already_started",
             _ => false,

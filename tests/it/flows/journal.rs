@@ -6,7 +6,7 @@ use podtether::apply::Settings;
 use podtether::domain::Usd;
 use podtether::error::FailureKind;
 use podtether::ledger::{Action, Event, Ledger};
-use podtether::ops::{EnsureStatus, StopStatus};
+use podtether::ops::{EnsureStatus, RunJobRequest, StopStatus};
 use std::time::Duration;
 
 fn open_intents(fixture: &Fixture) -> usize {
@@ -115,4 +115,23 @@ async fn two_sessions_at_once_make_one_pod() {
     let running = Some(EnsureStatus::Running);
     assert_eq!((a.unwrap().status, b.unwrap().status), (running, running));
     assert_eq!((creates(&fixture), fixture.pods_named(POD).await.len()), (1, 1));
+}
+
+/// B05: two sessions that both see no live job do not both launch one.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_sessions_at_once_launch_one_job() {
+    let fixture = Fixture::new();
+    let (one, other) = (fixture.tether().await, fixture.tether().await);
+    fixture.running(&one).await;
+    let job = |name: &str| RunJobRequest {
+        name: name.into(),
+        command: "sleep 300".into(),
+        ..RunJobRequest::default()
+    };
+    let (first, second) = (job("first"), job("second"));
+    let (a, b) = tokio::join!(one.run_job(&first), other.run_job(&second));
+    let (launched, refused): (Vec<_>, Vec<_>) = [a, b].into_iter().partition(Result::is_ok);
+    assert_eq!((launched.len(), refused.len()), (1, 1), "{launched:?} {refused:?}");
+    let failure = refused.into_iter().find_map(Result::err).unwrap();
+    assert_eq!(failure.kind, FailureKind::Refused, "{failure:?}");
 }
