@@ -133,7 +133,8 @@ pub fn next(state: &State, event: &Event, now: DateTime<Utc>, terms: Terms) -> (
             Event::StopAsked { confirmed: false } | Event::StopRefused,
         ) => {
             let tries = tries + 1;
-            let has_time = now - *since < terms.stop_for && *event != Event::StopRefused;
+            let waited = (now - *since).max(TimeDelta::zero());
+            let has_time = waited < terms.stop_for && *event != Event::StopRefused;
             if tries >= terms.max_stops && !has_time {
                 return (
                     State::Over { end: Some(end.clone()), stop_confirmed: false },
