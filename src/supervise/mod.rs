@@ -4,6 +4,7 @@
 mod capture;
 mod follow;
 mod options;
+mod patience;
 mod run;
 mod state;
 mod summary;
