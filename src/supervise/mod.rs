@@ -4,6 +4,7 @@
 mod capture;
 mod follow;
 mod options;
+mod patience;
 mod refused;
 mod run;
 mod state;

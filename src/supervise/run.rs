@@ -4,6 +4,7 @@
 use super::capture::capture;
 use super::follow::Follower;
 use super::options::{Note, Options};
+use super::patience::{self, MAX_STOPS, stop_pause};
 use super::refused::refused;
 use super::state::{self, Effect, End, Event, State, Terms};
 use super::summary::{Spec, Summary};
@@ -18,10 +19,6 @@ use tokio::sync::mpsc;
 /// Signals, as they reach the loop.
 pub type Signals = mpsc::UnboundedReceiver<Event>;
 
-/// How often an unconfirmed stop is asked again at the end of a run, at least.
-const MAX_STOPS: u32 = 5;
-/// How long it is asked again, in budgets of one stop: half an hour with the default of 120 s.
-const STOP_BUDGETS: u32 = 15;
 /// How long capture may hold up the stop. A pull that stands still ends by itself long before; one
 /// that crawls would keep the pod on the bill for ever (D01).
 const CAPTURE_MAX: Duration = Duration::from_secs(3600);
@@ -73,12 +70,11 @@ pub async fn run(
     let max_wait = options.max_wait.unwrap_or(longest);
     let deadline = later(started_at, max_wait);
     let began = tether.clock().monotonic();
-    let stop_for = tether.settings().off.budget.saturating_mul(STOP_BUDGETS);
     let terms = Terms {
         deadline,
         no_stop: options.no_stop,
         max_stops: MAX_STOPS,
-        stop_for: TimeDelta::from_std(stop_for).unwrap_or(TimeDelta::MAX),
+        stop_for: patience::stop_for(tether.settings().off),
     };
     summary.set_terms(terms);
     summary.job_id = Some(job.id.to_string());
@@ -146,7 +142,7 @@ fn end_of_job(options: &Options, off: OffSettings) -> JobEnd {
             max_wait: options.max_wait,
             backstop: options.backstop,
             capture: CAPTURE_MAX,
-            stop: (off.budget + off.budget / 4).saturating_mul(MAX_STOPS),
+            stop: patience::longest_stop(off),
         },
     }
 }
@@ -362,16 +358,6 @@ impl Run<'_> {
     }
 }
 
-/// A01: how long to wait before the stop is asked for again. A stop fails at once while the laptop is
-/// offline, and tries without a pause would all be spent in a few seconds.
-fn stop_pause(stops: u32, off: OffSettings) -> Duration {
-    match stops {
-        0 => Duration::ZERO,
-        _ => (off.ask_again_after.saturating_mul(2_u32.saturating_pow(stops - 1)))
-            .min(off.budget / 4),
-    }
-}
-
 /// Waits for the word to leave at once: SIGTERM, or SIGINT once the orderly end has begun.
 async fn leave(signals: &mut Signals) {
     loop {
@@ -386,16 +372,6 @@ async fn leave(signals: &mut Signals) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A01: tries that fail at once are spread out, and none waits longer than a part of the budget.
-    #[test]
-    fn a_stop_that_fails_at_once_is_not_asked_again_at_once() {
-        let off = OffSettings { budget: Duration::from_secs(120), ..OffSettings::default() };
-        let pauses: Vec<u64> =
-            (0..MAX_STOPS).map(|stops| stop_pause(stops, off).as_secs()).collect();
-        assert_eq!(pauses, [0, 8, 16, 30, 30]);
-        assert_eq!(stop_pause(u32::MAX, off), Duration::from_secs(30));
-    }
 
     #[test]
     fn a_deadline_beyond_all_time_is_no_overflow() {
