@@ -40,7 +40,7 @@ pub async fn run(
     tell: &mut (dyn FnMut(Say) + Send),
 ) -> Result<DemoReport, Failure> {
     let began = clock.monotonic();
-    let scene = Scene::set(dir, &program).await?;
+    let scene = Scene::set(dir).await?;
     let result = play(&scene, program, SharedClock::clone(&clock), tell).await;
     // Whatever happened, no local pod and no local cloud is left behind.
     let struck = local::stop(&scene.cloud_dir()).await;

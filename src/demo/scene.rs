@@ -44,7 +44,7 @@ pub struct Scene {
 
 impl Scene {
     /// Makes the folder anew: a demo that broke off is cleared away first.
-    pub async fn set(dir: &Path, _program: &Path) -> Result<Self, Failure> {
+    pub async fn set(dir: &Path) -> Result<Self, Failure> {
         let failed = |error: &dyn std::fmt::Display| {
             Failure::new(
                 FailureKind::BadInput,

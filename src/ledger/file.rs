@@ -80,6 +80,9 @@ struct State {
     book: Book,
 }
 
+/// The file is held for some milliseconds at a time; after two seconds somebody is stuck.
+const ALONE_TRIES: u32 = 80;
+const ALONE_AGAIN: Duration = Duration::from_millis(25);
 /// How often a taken lock is tried again.
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -157,14 +160,21 @@ impl Ledger {
         Ok(id)
     }
 
-    /// Keeps other processes from the file for the moment of a read and a write.
+    /// Keeps other processes from the file for the moment of a read and a write. Bounded: a process
+    /// that was suspended in that moment must not keep anybody from a stop.
     fn alone(&self) -> Result<File, LedgerError> {
         self.make_folder()?;
         let path = self.folder.join("journal.lock");
         let io = |source| LedgerError::Io { doing: "lock", path: path.clone(), source };
         let file = File::options().create(true).append(true).mode(0o600).open(&path).map_err(io)?;
-        file.lock().map_err(io)?;
-        Ok(file)
+        for _ in 0..ALONE_TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::Error(error)) => return Err(io(error)),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(ALONE_AGAIN),
+            }
+        }
+        Err(LedgerError::Busy { path })
     }
 
     fn make_folder(&self) -> Result<(), LedgerError> {

@@ -105,6 +105,22 @@ async fn without_a_journal_nothing_is_started_and_a_stop_works() {
     assert_eq!(fixture.changes().len(), before);
 }
 
+/// A process that was suspended while it held the journal keeps nobody from a stop.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_somebody_holds_does_not_hold_up_a_stop() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let path = fixture.ledger().path().with_file_name("journal.lock");
+    let held = std::fs::File::options().append(true).open(path).unwrap();
+    held.lock().unwrap();
+    assert_eq!(tether.stop_pod(VEHICLE).await.unwrap().status, StopStatus::Stopped);
+    let before = fixture.changes().len();
+    let failure = tether.ensure_pod(&ensure(0)).await.unwrap_err();
+    assert_eq!((failure.kind, failure.retryable), (FailureKind::Conflict, true), "{failure:?}");
+    assert_eq!(fixture.changes().len(), before);
+}
+
 /// B05: two sessions at once make one pod.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_sessions_at_once_make_one_pod() {
