@@ -73,12 +73,14 @@ impl Drop for Inside {
 /// A daemon, as `podtether local-cloud` runs it.
 pub struct Daemon {
     state: PathBuf,
+    port: u16,
     child: Child,
 }
 
 impl Daemon {
     pub fn start(state: &Path) -> Self {
-        Self { state: state.to_owned(), child: spawn(state) }
+        let port = quiet_port();
+        Self { state: state.to_owned(), port, child: spawn(state, port) }
     }
 
     /// As a crash does: nothing is stopped, every connection breaks.
@@ -89,13 +91,23 @@ impl Daemon {
 
     /// It goes on with the pods of the one that was killed, at the same address.
     pub fn start_again(&mut self) {
-        self.child = spawn(&self.state);
+        self.child = spawn(&self.state, self.port);
     }
 }
 
-fn spawn(state: &Path) -> Child {
+/// A port that nobody is given by chance: below those that the system hands out, so that no test
+/// beside this one takes it while the daemon is away.
+fn quiet_port() -> u16 {
+    (0..)
+        .map(|_| 20_000 + rand::random::<u16>() % 10_000)
+        .find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .unwrap()
+}
+
+fn spawn(state: &Path, port: u16) -> Child {
     let mut command = Command::new(program());
-    command.args(["local-cloud", "--state"]).arg(state).stdin(Stdio::null()).stdout(Stdio::null());
+    command.args(["local-cloud", "--port", &port.to_string(), "--state"]).arg(state);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.spawn().unwrap();
     let start = Instant::now();
     while find(state).is_none_or(|cloud| cloud.pid != child.id()) {
