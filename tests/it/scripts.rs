@@ -29,7 +29,8 @@ if [ "$1" = wait ] || [ "$2" = wait ]; then
   trap : HUP INT
   trap 'echo stopped; exit 6' TERM
   echo "ready $$"
-  while sleep 0.05; do :; done
+  # A signal to the group ends the sleep, too, and must not end the wait.
+  while :; do sleep 0.05 || :; done
 fi
 echo "pid $$"
 for word in "$@"; do echo "[$word]"; done
