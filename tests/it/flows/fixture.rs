@@ -138,10 +138,15 @@ impl Fixture {
     }
 
     pub async fn tether(&self) -> Tether {
+        self.tether_of(&self.config_file()).await
+    }
+
+    /// The same by another path to the config.
+    pub async fn tether_of(&self, config: &Path) -> Tether {
         let path = std::env::var_os("PATH").unwrap();
         let home = self.path("").into_os_string();
         let start = Start {
-            config: Some(self.config_file()),
+            config: Some(config.to_owned()),
             env: Environment::isolated([("PATH", path), ("HOME", home)]),
             cwd: self.path(""),
             program: program().to_owned(),

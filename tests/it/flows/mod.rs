@@ -2,6 +2,7 @@
 //! the provider and the pod received is read where they record it, at the port.
 
 mod bad_input;
+mod bad_state;
 mod dry_run;
 mod end_of_job;
 mod faults;
