@@ -4,6 +4,7 @@
 mod audit;
 mod boot;
 mod command_line;
+mod committed;
 mod ensure;
 mod exec;
 mod gather;
@@ -13,6 +14,7 @@ mod open;
 mod probe;
 mod reconcile;
 mod run_job;
+mod seen;
 mod shells;
 mod spend;
 mod spent;
