@@ -3,8 +3,10 @@
 use super::Refusal;
 use super::sum::Sum;
 use super::worst_case::WorstCase;
-use crate::domain::{Ceiling, JobEnd, Limits};
-use crate::plan::{Draft, Facts, Fuse, Intent, Spent};
+use crate::domain::{Ceiling, JobEnd, Limits, PodId};
+use crate::plan::{Change, Draft, Facts, Fuse, Intent, Spent, Step};
+use chrono::TimeDelta;
+use std::time::Duration;
 
 /// Exactly the budget passes. What is not known refuses a spend, and nothing but a spend. An unknown
 /// price has no worst case; `the_price_is_known_and_under_the_ceiling` refuses it.
@@ -21,10 +23,9 @@ pub(super) fn a_launch_stays_within_the_budget(
     let sum_of = |draft: &Draft| {
         let mut sum = Sum::default();
         sum.add(format!("spent so far (budget_window {})", limits.budget_window), spent);
-        for (what, usd) in &facts.spend.committed {
-            sum.add(format!("committed: {what}"), *usd);
-        }
-        sum.add_worst_case(&WorstCase::of(draft, facts)?);
+        let worst_case = WorstCase::of(draft, facts)?;
+        sum.add_committed(&facts.spend.committed, pod_of(draft), &worst_case);
+        sum.add_worst_case(&worst_case);
         Some(sum)
     };
     let sum = sum_of(draft)?;
@@ -35,6 +36,41 @@ pub(super) fn a_launch_stays_within_the_budget(
         Refusal::OverBudget { limit, way_out: way_out(draft, facts, &fits, raise), sum }
     })
 }
+
+/// The pod that a draft puts or keeps on the bill; `None` for one that is yet to be created.
+fn pod_of(draft: &Draft) -> Option<&PodId> {
+    draft.steps.iter().find_map(|step| match step {
+        Step::Pod(step) => Some(&step.pod),
+        Step::Cloud(Change::StartPod(pod)) => Some(pod),
+        Step::Cloud(_) => None,
+    })
+}
+
+/// I05: a pod that never comes up bills all the same, and so does each next try.
+pub(super) fn boots_are_limited_per_hour(
+    draft: &Draft,
+    facts: &Facts,
+    limits: &Limits,
+) -> Option<Refusal> {
+    let is_boot =
+        |step: &Step| matches!(step, Step::Cloud(Change::CreatePod(_) | Change::StartPod(_)));
+    let limit = limits.max_boots_per_hour.filter(|_| draft.steps.iter().any(is_boot))?;
+    let boots = &facts.spend.boots;
+    let recent: Vec<_> = boots.started.iter().filter(|boot| boot.ago < HOUR).collect();
+    let too_many = recent.len().checked_sub(usize::try_from(limit).unwrap_or(usize::MAX))?;
+    // Once that many have passed out of the hour, one more fits. A limit is 1 or more.
+    let last = recent.get(too_many).or(recent.last())?;
+    Some(Refusal::TooManyBoots {
+        limit,
+        made: recent.len(),
+        next_at: last.at.checked_add_signed(TimeDelta::hours(1)).unwrap_or(last.at),
+        wait: HOUR.saturating_sub(last.ago),
+        failed: boots.failed,
+        failed_usd: boots.failed_usd,
+    })
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// Exactly the limit passes.
 pub(super) fn a_job_stays_within_max_usd_per_job(
@@ -95,11 +131,10 @@ fn longest(below: Ceiling, fits: &dyn Fn(Ceiling) -> bool) -> Option<Ceiling> {
 #[cfg(test)]
 mod tests {
     use super::super::review;
-    use super::super::tests::{ensure_draft, launch_of, refusals, spend, with_pod};
+    use super::super::tests::{boots_ago, ensure_draft, launch_of, promised, refusals, spend, with_pod};
     use super::*;
-    use crate::domain::{PodStatus, Usd};
-    use crate::plan::{self, Spend};
-    use std::time::Duration;
+    use crate::domain::{PodStatus, Usd, UsdPerHour};
+    use crate::plan::{self, Committed, RecentBoots, Spend};
 
     fn usd(micros: i64) -> Usd {
         Usd::from_micros(micros)
@@ -129,7 +164,7 @@ mod tests {
     fn exactly_the_limit_passes_and_one_micro_dollar_more_does_not() {
         let facts = running(Spend {
             spent: Spent::Known(usd(1_000_000)),
-            committed: vec![("job j1".into(), usd(2_000_000)), ("a create".into(), usd(3))],
+            committed: vec![promised("job j1", 2_000_000), promised("a create", 3)],
             ..spend()
         });
         let start = Facts { pods: vec![], ..facts.clone() };
@@ -152,7 +187,7 @@ mod tests {
     fn a_refusal_shows_the_sum_line_by_line_and_the_one_change_that_would_pass() {
         let facts = running(Spend {
             spent: Spent::Known(usd(1_000_000)),
-            committed: vec![("job j1".into(), usd(500_000))],
+            committed: vec![promised("job j1", 500_000)],
             ..spend()
         });
         let left = launch_of(false, 3600, JobEnd::Left);
@@ -230,7 +265,11 @@ mod tests {
         let most = usd(i64::MAX);
         let facts = running(Spend {
             spent: Spent::Known(most),
-            committed: vec![("one".into(), most), ("two".into(), most)],
+            committed: vec![
+                promised("one", i64::MAX),
+                Committed { until: Duration::MAX, ..promised("two", i64::MAX) },
+            ],
+            boots: RecentBoots::default(),
             window_left: Some(Duration::MAX),
             fuse: Fuse::Unproven { allowance: Duration::MAX },
         });

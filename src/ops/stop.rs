@@ -97,6 +97,7 @@ impl Tether {
             }
         };
         let volume = self.volume_of(&vehicle).await;
+        self.note_off(&facts.pods);
         Ok(self.stop_answer(&vehicle, &facts, &outcomes, volume.as_ref()))
     }
 
