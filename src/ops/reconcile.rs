@@ -1,10 +1,11 @@
 //! An intent without an end is looked up at the provider before anything new is started.
 
 use super::Tether;
-use crate::domain::{PodStatus, UsdPerHour};
+use crate::domain::{Pod, PodStatus, UsdPerHour};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::ledger::{Action, Event, LedgerError, OpenIntent};
 use crate::plan::{Facts, Fuse, NewPod, UnknownCreate};
+use chrono::{DateTime, Utc};
 use std::fs::File;
 use std::time::Duration;
 
@@ -18,44 +19,48 @@ impl Tether {
         let Some(ledger) = &self.ledger else { return Ok(()) };
         let book = ledger.book().map_err(|error| ledger_failure(&error))?;
         for intent in book.open_intents() {
-            match self.settle(intent, facts) {
+            match settle(intent, &facts.pods, self.clock.now(), self.settings.absent_after) {
                 Some(event) => ledger.append(event).map_err(|error| ledger_failure(&error))?,
                 None => count(intent, facts),
             }
         }
         Ok(())
     }
+}
 
-    /// How an open intent turned out; `None` when nobody can say yet.
-    fn settle(&self, intent: &OpenIntent, facts: &Facts) -> Option<Event> {
-        let id = intent.id;
-        match &intent.action {
-            Action::CreatePod { name, nonce } => {
-                let found = facts
-                    .pods
-                    .iter()
-                    .find(|pod| pod.name == *name && pod.env.get(NewPod::NONCE_ENV) == Some(nonce));
-                if let Some(pod) = found {
-                    let observed = format!("found by its marker, {}", pod.status);
-                    return Some(Event::Done { id, pod: Some(pod.id.clone()), observed });
-                }
-                // A05: a new pod can be hidden for a while, so absence takes time to prove.
-                let age = (self.clock.now() - intent.at).to_std().unwrap_or_default();
-                (age >= self.settings.absent_after).then(|| Event::Failed {
-                    id,
-                    error: format!("no pod with its marker {} s later", age.as_secs()),
-                    may_have_taken_effect: false,
-                })
+/// How an open intent turned out, by all pods that are listed; `None` when nobody can say yet.
+pub(super) fn settle(
+    intent: &OpenIntent,
+    pods: &[Pod],
+    now: DateTime<Utc>,
+    absent_after: Duration,
+) -> Option<Event> {
+    let id = intent.id;
+    match &intent.action {
+        Action::CreatePod { name, nonce } => {
+            let found = pods
+                .iter()
+                .find(|pod| pod.name == *name && pod.env.get(NewPod::NONCE_ENV) == Some(nonce));
+            if let Some(pod) = found {
+                let observed = format!("found by its marker, {}", pod.status);
+                return Some(Event::Done { id, pod: Some(pod.id.clone()), observed });
             }
-            // A volume is found by name in every plan, so a lost create is no orphan.
-            Action::CreateVolume { .. } => {
-                Some(Event::Done { id, pod: None, observed: "looked up by name".to_owned() })
-            }
-            Action::StartPod { pod } | Action::StopPod { pod } | Action::TerminatePod { pod } => {
-                let listed = facts.pods.iter().find(|listed| listed.id == *pod);
-                let status = listed.map_or(PodStatus::Terminated, |listed| listed.status.clone());
-                Some(Event::Done { id, pod: Some(pod.clone()), observed: status.to_string() })
-            }
+            // A05: a new pod can be hidden for a while, so absence takes time to prove.
+            let age = (now - intent.at).to_std().unwrap_or_default();
+            (age >= absent_after).then(|| Event::Failed {
+                id,
+                error: format!("no pod with its marker {} s later", age.as_secs()),
+                may_have_taken_effect: false,
+            })
+        }
+        // A volume is found by name in every plan, so a lost create is no orphan.
+        Action::CreateVolume { .. } => {
+            Some(Event::Done { id, pod: None, observed: "looked up by name".to_owned() })
+        }
+        Action::StartPod { pod } | Action::StopPod { pod } | Action::TerminatePod { pod } => {
+            let listed = pods.iter().find(|listed| listed.id == *pod);
+            let status = listed.map_or(PodStatus::Terminated, |listed| listed.status.clone());
+            Some(Event::Done { id, pod: Some(pod.clone()), observed: status.to_string() })
         }
     }
 }
