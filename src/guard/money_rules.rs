@@ -131,7 +131,9 @@ fn longest(below: Ceiling, fits: &dyn Fn(Ceiling) -> bool) -> Option<Ceiling> {
 #[cfg(test)]
 mod tests {
     use super::super::review;
-    use super::super::tests::{boots_ago, ensure_draft, launch_of, promised, refusals, spend, with_pod};
+    use super::super::tests::{
+        boots_ago, ensure_draft, launch_of, promised, refusals, spend, with_pod,
+    };
     use super::*;
     use crate::domain::{PodStatus, Usd, UsdPerHour};
     use crate::plan::{self, Committed, RecentBoots, Spend};

@@ -24,6 +24,7 @@ mod stop;
 mod stop_all;
 mod sync;
 mod terminate;
+mod unaccounted;
 mod unexplained;
 mod usable;
 mod view;
@@ -53,7 +54,7 @@ use crate::cloud::Cloud;
 use crate::config::Config;
 use crate::domain::{Pod, PodStatus, Price, UsdPerHour, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
-use crate::guard::{Approved, review};
+use crate::guard::{Approved, Refusal, review};
 use crate::ledger::Ledger;
 use crate::plan::{Draft, Facts};
 use crate::pod::Shell;
@@ -185,7 +186,7 @@ impl Tether {
             )));
         };
         if let Some(second) = ours.next() {
-            let refusal = crate::guard::Refusal::DuplicatePods {
+            let refusal = Refusal::DuplicatePods {
                 name: vehicle.pod_name.clone(),
                 ids: vec![pod.id.clone(), second.id.clone()],
             };
@@ -209,8 +210,17 @@ impl Tether {
     fn review(&self, draft: Draft, facts: &Facts) -> Result<Approved, Failure> {
         let limits = self.config.limits_for(&draft.vehicle.name);
         let name = draft.vehicle.pod_name.clone();
-        review(draft, facts, &limits)
-            .map_err(|refusals| Failure::from(refusals).billing(bills(&name, &facts.pods)))
+        review(draft, facts, &limits).map_err(|refusals| {
+            let unknown =
+                refusals.iter().any(|refusal| matches!(refusal, Refusal::CreateUnaccounted { .. }));
+            match bills(&name, &facts.pods) {
+                // What no list shows may bill all the same (A05).
+                StillBilling::No if unknown => {
+                    Failure::from(refusals).billing(StillBilling::Unknown)
+                }
+                known => Failure::from(refusals).billing(known),
+            }
+        })
     }
 }
 

@@ -100,7 +100,8 @@ async fn stop_all(start: &Start, clock: SharedClock) -> Result<StopAll, Failure>
         Err(error) => options_without_config(start, error)?,
     };
     let cloud = RunPod::new(options, Arc::clone(&clock)).map_err(mixed)?;
-    Ok(StopAll::new(config, Arc::new(cloud), clock))
+    let ledger = config.as_ref().ok().map(|config| journal(start, config, Arc::clone(&clock)));
+    Ok(StopAll::new(config, Arc::new(cloud), clock).with_ledger(ledger))
 }
 
 fn options_without_config(

@@ -6,6 +6,7 @@ use crate::domain::{Pod, PodId, PodStatus};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::ledger::{Action, Book, Event, LedgerError, OpenIntent};
 use crate::plan::{Committed, Facts, Fuse, NewPod, UnknownCreate};
+use chrono::{DateTime, Utc};
 use std::fs::File;
 use std::time::Duration;
 
@@ -21,7 +22,9 @@ impl Tether {
         let failure = |error| ledger_failure(&error);
         let book = ledger.book().map_err(failure)?;
         for intent in book.open_intents() {
-            if let Some(event) = self.settle(intent, &facts.pods) {
+            if let Some(event) =
+                settle(intent, &facts.pods, self.clock.now(), self.settings.absent_after)
+            {
                 ledger.append(event).map_err(failure)?;
             }
         }
@@ -38,7 +41,8 @@ impl Tether {
     /// What the journal says is promised. A pod that nobody watches counts for its boot and for as
     /// long as it may be left to itself.
     pub(super) fn committed(&self, book: &Book) -> Vec<Committed> {
-        let (Fuse::Proven { within: alone, .. } | Fuse::Unproven { allowance: alone }) = self.fuse();
+        let (Fuse::Proven { within: alone, .. } | Fuse::Unproven { allowance: alone }) =
+            self.fuse();
         let boot_max = |name: &str| {
             let mut vehicles = self.config.vehicles.iter();
             let vehicle = vehicles.find(|vehicle| vehicle.name.0 == name);
@@ -46,43 +50,48 @@ impl Tether {
         };
         committed(book, self.clock.now(), |name| alone.saturating_add(boot_max(name)))
     }
+}
 
-    /// How an open intent turned out; `None` when nobody can say yet.
-    fn settle(&self, intent: &OpenIntent, pods: &[Pod]) -> Option<Event> {
-        let id = intent.id;
-        match &intent.action {
-            Action::CreatePod { name, nonce } => {
-                let found = pods
-                    .iter()
-                    .find(|pod| pod.name == *name && pod.env.get(NewPod::NONCE_ENV) == Some(nonce));
-                if let Some(pod) = found {
-                    let observed = format!("found by its marker, {}", pod.status);
-                    return Some(Event::Done { id, pod: Some(pod.id.clone()), observed });
-                }
-                // A05: a new pod can be hidden for a while, so absence takes time to prove.
-                let age = (self.clock.now() - intent.at).to_std().unwrap_or_default();
-                (age >= self.settings.absent_after).then(|| Event::Failed {
-                    id,
-                    error: format!("no pod with its marker {} s later", age.as_secs()),
-                    may_have_taken_effect: false,
-                })
+/// How an open intent turned out, by all pods that are listed; `None` when nobody can say yet.
+pub(super) fn settle(
+    intent: &OpenIntent,
+    pods: &[Pod],
+    now: DateTime<Utc>,
+    absent_after: Duration,
+) -> Option<Event> {
+    let id = intent.id;
+    match &intent.action {
+        Action::CreatePod { name, nonce } => {
+            let found = pods
+                .iter()
+                .find(|pod| pod.name == *name && pod.env.get(NewPod::NONCE_ENV) == Some(nonce));
+            if let Some(pod) = found {
+                let observed = format!("found by its marker, {}", pod.status);
+                return Some(Event::Done { id, pod: Some(pod.id.clone()), observed });
             }
-            // A volume is found by name in every plan, so a lost create is no orphan.
-            Action::CreateVolume { .. } => {
-                Some(Event::Done { id, pod: None, observed: "looked up by name".to_owned() })
-            }
-            Action::StartPod { pod } | Action::StopPod { pod } | Action::TerminatePod { pod } => {
-                let status = status_of(pod, pods);
-                Some(Event::Done { id, pod: Some(pod.clone()), observed: status.to_string() })
-            }
-            // Nobody knows whether it started, so it holds its reservation until it must be over.
-            Action::LaunchJob { pod, until, .. } => {
-                let done = |observed| Some(Event::Done { id, pod: Some(pod.clone()), observed });
-                match status_of(pod, pods) {
-                    PodStatus::Exited => done(PodStatus::Exited.to_string()),
-                    _ if self.clock.now() >= *until => done("past its latest end".to_owned()),
-                    _ => None,
-                }
+            // A05: a new pod can be hidden for a while, so absence takes time to prove.
+            let age = (now - intent.at).to_std().unwrap_or_default();
+            (age >= absent_after).then(|| Event::Failed {
+                id,
+                error: format!("no pod with its marker {} s later", age.as_secs()),
+                may_have_taken_effect: false,
+            })
+        }
+        // A volume is found by name in every plan, so a lost create is no orphan.
+        Action::CreateVolume { .. } => {
+            Some(Event::Done { id, pod: None, observed: "looked up by name".to_owned() })
+        }
+        Action::StartPod { pod } | Action::StopPod { pod } | Action::TerminatePod { pod } => {
+            let status = status_of(pod, pods);
+            Some(Event::Done { id, pod: Some(pod.clone()), observed: status.to_string() })
+        }
+        // Nobody knows whether it started, so it holds its reservation until it must be over.
+        Action::LaunchJob { pod, until, .. } => {
+            let done = |observed| Some(Event::Done { id, pod: Some(pod.clone()), observed });
+            match status_of(pod, pods) {
+                PodStatus::Exited => done(PodStatus::Exited.to_string()),
+                _ if now >= *until => done("past its latest end".to_owned()),
+                _ => None,
             }
         }
     }

@@ -1,7 +1,7 @@
 //! stop_pod: off the bill, as far as it was read back.
 
 use super::gather::Needs;
-use super::{CloudName, PodView, Tether};
+use super::{CloudName, PodView, Tether, unaccounted};
 use crate::apply::{self, OffOutcome, StepOutcome};
 use crate::cloud::{CloudError, CloudErrorKind};
 use crate::domain::{Pod, PodId, Usd, Vehicle, Volume};
@@ -21,7 +21,8 @@ pub enum StopStatus {
     AlreadyStopped,
     /// The account has no pod of this name.
     NoPod,
-    /// It was asked and not seen to take effect: the pod may still bill.
+    /// It was asked and not seen to take effect, or a create is neither found nor proven absent: a
+    /// pod may still bill.
     StopUnconfirmed,
 }
 
@@ -151,7 +152,11 @@ impl Tether {
             format!(" Its network volume goes on billing {usd} a month.")
         });
         let unconfirmed = offs.iter().find(|off| !off.confirmed);
+        let unknown = || self.unaccounted(vehicle, &facts.pods);
         let (status, message) = match (ours.is_empty(), offs.is_empty(), unconfirmed) {
+            (true, _, _) if let Some(create) = unknown() => {
+                (StopStatus::StopUnconfirmed, unaccounted::told(&create))
+            }
             (true, _, _) => (
                 StopStatus::NoPod,
                 format!(
