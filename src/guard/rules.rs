@@ -3,7 +3,8 @@
 
 use super::Refusal;
 use super::money_rules::{
-    a_job_stays_within_max_usd_per_job, a_launch_stays_within_the_budget, boots_are_limited_per_hour,
+    a_job_stays_within_max_usd_per_job, a_launch_stays_within_the_budget,
+    boots_are_limited_per_hour,
 };
 use crate::domain::{CloudTier, Limits, Pod, PodId, Price};
 use crate::plan::{Change, Draft, Facts, Intent, LiveJobs, NewPod, Step, VolumeRef};

@@ -3,8 +3,8 @@ use super::*;
 use crate::domain::sample::{gpu, offers, pod, vehicle, volume};
 use crate::domain::*;
 use crate::plan::{
-    self, Change, Committed, EnsureInputs, Fuse, Intent, LiveJobs, PodStep, RecentBoot, RecentBoots,
-    Spend, Spent, Step, VolumeRef,
+    self, Change, Committed, EnsureInputs, Fuse, Intent, LiveJobs, PodStep, RecentBoot,
+    RecentBoots, Spend, Spent, Step, VolumeRef,
 };
 use std::time::Duration;
 

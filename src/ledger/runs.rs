@@ -55,12 +55,7 @@ impl Runs {
     }
 
     /// It is off the bill. `sure` is the last moment at which it surely was on it.
-    pub(super) fn end(
-        &mut self,
-        pod: &PodId,
-        sure: Option<DateTime<Utc>>,
-        off: DateTime<Utc>,
-    ) {
+    pub(super) fn end(&mut self, pod: &PodId, sure: Option<DateTime<Utc>>, off: DateTime<Utc>) {
         if let Some(run) = self.open_mut(pod) {
             run.seen = sure.map_or(run.seen, |sure| run.seen.max(sure)).min(off);
             run.off = Some(off);

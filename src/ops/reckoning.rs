@@ -91,7 +91,8 @@ pub(super) fn reckon(stretches: &[Stretch], billed: &[&BilledSpan], window: Wind
     let spans = billed.iter().filter(|span| span.start >= window.explained_from);
     // Disks of a pod of ours are its own; only its compute is counted by time.
     let disk = |span: &&&BilledSpan| span.disk.unwrap_or(Usd::ZERO);
-    let compute = spans.filter_map(|span| Some(span.total?.saturating_sub(disk(&span)))).sum::<Usd>();
+    let compute =
+        spans.filter_map(|span| Some(span.total?.saturating_sub(disk(&span)))).sum::<Usd>();
     let is_excess = compute.saturating_sub(explained) > tolerance(explained, HOUR);
     Reckoning {
         not_yet,
@@ -138,7 +139,8 @@ mod tests {
     #[test]
     fn time_that_is_billed_is_not_estimated_again() {
         let run = [stretch("03T10:00", "03T12:00", "03T12:00")];
-        let not_yet = |billed: &[BilledSpan], from: &str| of(&run, billed, from, "03T12:00").not_yet;
+        let not_yet =
+            |billed: &[BilledSpan], from: &str| of(&run, billed, from, "03T12:00").not_yet;
         assert_eq!(not_yet(&[], "01T00:00"), usd(2 * RATE));
         assert_eq!(not_yet(&[span("03T10:00", RATE)], "01T00:00"), usd(RATE));
         assert_eq!(not_yet(&[], "03T11:00"), usd(RATE));

@@ -38,7 +38,8 @@ impl Tether {
     /// What the journal says is promised. A pod that nobody watches counts for its boot and for as
     /// long as it may be left to itself.
     pub(super) fn committed(&self, book: &Book) -> Vec<Committed> {
-        let (Fuse::Proven { within: alone, .. } | Fuse::Unproven { allowance: alone }) = self.fuse();
+        let (Fuse::Proven { within: alone, .. } | Fuse::Unproven { allowance: alone }) =
+            self.fuse();
         let boot_max = |name: &str| {
             let mut vehicles = self.config.vehicles.iter();
             let vehicle = vehicles.find(|vehicle| vehicle.name.0 == name);

@@ -1,21 +1,21 @@
 //! run_job: a detached command under a finite ceiling.
 
 use super::gather::Needs;
-use super::{CloudName, StepView, Tether, command_line};
 use super::reconcile::ledger_failure;
+use super::{CloudName, StepView, Tether, command_line};
 use crate::apply::{self, ApplyError, StepError, StepOutcome};
 use crate::domain::{Ceiling, JobEnd, JobId, JobName, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::WorstCase;
 use crate::ledger::{Action, Event};
 use crate::plan::{self, Intent, LaunchSpec};
+use chrono::TimeDelta;
 use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use chrono::TimeDelta;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 

@@ -117,7 +117,8 @@ impl Tether {
 
     /// A list may still show what was before a start that has just been accepted.
     fn is_believed(&self, run: &Run, status: &PodStatus, now: DateTime<Utc>) -> bool {
-        let is_settled = (now - run.from).to_std().is_ok_and(|age| age >= self.settings.absent_after);
+        let is_settled =
+            (now - run.from).to_std().is_ok_and(|age| age >= self.settings.absent_after);
         run.was_listed || is_settled || *status != PodStatus::Exited
     }
 }

@@ -126,12 +126,7 @@ fn explained_from(began: DateTime<Utc>, from: DateTime<Utc>, cut: DateTime<Utc>)
 
 /// The times of one pod: the journal's, and for one on the bill that the journal does not know the
 /// provider's. `None` when it is on the bill and its price or start is not known.
-fn stretches(
-    runs: &Book,
-    id: &str,
-    pod: Option<&Pod>,
-    now: DateTime<Utc>,
-) -> Option<Vec<Stretch>> {
+fn stretches(runs: &Book, id: &str, pod: Option<&Pod>, now: DateTime<Utc>) -> Option<Vec<Stretch>> {
     let pod = pod.filter(|pod| pod.status.bills_compute());
     let listed = pod.and_then(|pod| pod.price.known());
     let mut stretches = Vec::new();
@@ -141,7 +136,11 @@ fn stretches(
         last_off = run.off.or(last_off);
         let Some(rate) = run.rate.map(UsdPerHour::new).or(listed) else {
             // Of what is off the bill the bill itself will tell.
-            if run.off.is_some() { continue } else { return None };
+            if run.off.is_some() {
+                continue;
+            } else {
+                return None;
+            };
         };
         let until = run.off.unwrap_or(now);
         let sure_until = if run.off.is_none() && pod.is_some() { now } else { run.seen };
@@ -283,7 +282,6 @@ impl Bill {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::sample;
 
     fn at(text: &str) -> DateTime<Utc> {
         DateTime::parse_from_rfc3339(text).unwrap().to_utc()
