@@ -10,6 +10,7 @@ mod guards;
 mod journal;
 mod limits;
 mod lost_contact;
+mod money;
 mod refusals;
 mod seeing;
 mod shown_faults;
