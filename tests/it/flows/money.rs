@@ -1,8 +1,9 @@
 //! Money that is promised, money that was wasted, and money that nobody can explain: the journal
 //! beside the twin's bill.
 
-use super::fixture::{Fixture, POD, VEHICLE, ensure};
+use super::fixture::{Fixture, POD, QUICK, VEHICLE, ensure};
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
+use podtether::apply::Settings;
 use podtether::clock::Clock;
 use podtether::domain::{PodId, Usd};
 use podtether::error::{Failure, FailureKind};
@@ -132,6 +133,25 @@ async fn a_job_that_ended_holds_only_the_time_after_it() {
     assert_eq!(report(&fixture).await.committed, []);
     let run = fixture.ledger().book().unwrap().runs().last().unwrap().clone();
     assert!(run.off.is_some() && run.pod == pod, "{run:?}");
+}
+
+/// B02, B04: a create that may have made a pod counts until it is found or proven absent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_of_unknown_outcome_is_in_the_report() {
+    let fixture = Fixture::new();
+    let action = Action::CreatePod { name: POD.into(), nonce: "never sent".into() };
+    let make =
+        |id| Event::Intend { id, vehicle: VEHICLE.into(), action, micros_per_hour: Some(690_000) };
+    fixture.ledger().intend(make).unwrap();
+    let held = report(&fixture).await;
+    // A quarter of an hour of boot and three hours without a watch.
+    assert_eq!(held.committed_usd, Usd::from_micros(2_242_500), "{held:?}");
+    assert!(held.committed[0].what.contains("outcome unknown"), "{held:?}");
+    assert!(held.remaining_usd <= Some(Usd::from_micros(5_000_000 - 2_242_500)), "{held:?}");
+    let later = Settings { absent_after: Duration::ZERO, ..QUICK };
+    let tether = fixture.tether().await.with_settings(later);
+    tether.ensure_pod(&EnsureRequest { dry_run: true, ..ensure(0) }).await.unwrap();
+    assert_eq!(report(&fixture).await.committed, []);
 }
 
 /// B04: a launch whose end is not known keeps what it was promised, for another process as well.
