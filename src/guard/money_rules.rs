@@ -288,4 +288,75 @@ mod tests {
             assert!(approved.worst_case().total() > Usd::ZERO);
         }
     }
+
+    /// A pod bills once: what holds it already is not counted again, only the time beyond.
+    #[test]
+    fn a_second_job_on_a_pod_adds_only_the_time_beyond() {
+        let held = |pod: &str, hours: u64| Committed {
+            what: format!("{hours} h of {pod}"),
+            pod: Some(PodId(pod.into())),
+            rate: UsdPerHour::new(usd(690_000)),
+            after: Duration::ZERO,
+            until: hours as u32 * HOUR,
+        };
+        let total = |committed: Vec<Committed>| {
+            // A window that is all but over, so that storage costs nothing.
+            let window_left = Some(Duration::ZERO);
+            let facts = running(Spend { committed, window_left, ..spend() });
+            // One hour of job, a minute of grace, three hours without a watch: $2.7715.
+            let draft = launch_of(true, 3600, JobEnd::Left);
+            let passes = |micros| refusals(draft.clone(), &facts, &budget(micros)).is_empty();
+            let (mut low, mut high) = (0, 100_000_000);
+            while high - low > 1 {
+                let middle = (low + high) / 2;
+                if passes(middle) { high = middle } else { low = middle }
+            }
+            high
+        };
+        let alone = 2_771_500;
+        assert_eq!(total(vec![]), alone);
+        assert_eq!(total(vec![held("pod1", 4)]), alone);
+        assert_eq!(total(vec![held("pod1", 5)]), 5 * 690_000);
+        let later = Committed { after: 5 * HOUR, ..held("pod1", 6) };
+        assert_eq!(total(vec![held("pod1", 5), later]), 6 * 690_000);
+        assert_eq!(total(vec![held("pod2", 4)]), alone + 4 * 690_000);
+        let facts = running(Spend { committed: vec![held("pod1", 5)], ..spend() });
+        let said = text(&launch_of(true, 3600, JobEnd::Left), &facts, &budget(3_000_000));
+        assert!(said.contains("committed: 5 h of pod1, beyond this plan"), "{said}");
+    }
+
+    /// I05: the limit counts the last hour, says when the next is allowed, and what failed ones cost.
+    #[test]
+    fn starts_are_limited_per_hour_and_a_stop_never_is() {
+        let limits = Limits { max_boots_per_hour: Some(3), ..Limits::default() };
+        let with = |ago: &[u64]| {
+            let mut facts = with_pod(|pod| pod.status = PodStatus::Exited);
+            facts.spend.boots =
+                RecentBoots { failed: 2, failed_usd: usd(345_000), ..boots_ago(ago) };
+            facts
+        };
+        for ago in [&[][..], &[2, 1], &[3600, 2, 1], &[9000, 4000, 2, 1]] {
+            let facts = with(ago);
+            assert!(refusals(ensure_draft(&facts), &facts, &limits).is_empty(), "{ago:?}");
+        }
+        for (ago, words) in [
+            (&[3599, 2, 1][..], "allowed at 00:00:01 UTC (in 1 min)"),
+            (&[3500, 3000, 2, 1], "allowed at 00:10:00 UTC (in 10 min)"),
+        ] {
+            let facts = with(ago);
+            let said = text(&ensure_draft(&facts), &facts, &limits);
+            for words in [words, "max_boots_per_hour = 3", "2 of them never came up and cost $0.35"]
+            {
+                assert!(said.contains(words), "{words}: {said}");
+            }
+            // A create is a start as well; a launch and a look are none.
+            let none = Facts { pods: vec![], ..facts.clone() };
+            assert!(!refusals(ensure_draft(&none), &none, &limits).is_empty());
+            let up = Facts { spend: facts.spend.clone(), ..with_pod(|_| {}) };
+            assert!(refusals(ensure_draft(&up), &up, &limits).is_empty());
+            assert!(refusals(launch_of(false, 1, JobEnd::Left), &up, &limits).is_empty());
+            let stop = plan::stop(&crate::domain::sample::vehicle(), true, &up);
+            assert!(refusals(stop, &up, &limits).is_empty());
+        }
+    }
 }

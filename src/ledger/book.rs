@@ -319,4 +319,161 @@ mod tests {
         assert_eq!((book.next_id(), book.known_pods()), (8, &[PodId("pod1".into())][..]));
         assert_eq!(book.open_intents()[0].rate, Some(Usd::from_micros(690_000)));
     }
+
+    fn at(minute: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::minutes(minute)
+    }
+
+    fn on(minute: i64, event: Event) -> Entry {
+        Entry { at: at(minute), event }
+    }
+
+    fn pod() -> PodId {
+        PodId("pod1".into())
+    }
+
+    fn intend(minute: i64, id: u64, action: Action) -> Entry {
+        let vehicle = "hippocampus".into();
+        on(minute, Event::Intend { id, vehicle, action, micros_per_hour: Some(690_000) })
+    }
+
+    fn done(minute: i64, id: u64, observed: &str) -> Entry {
+        on(minute, Event::Done { id, pod: Some(pod()), observed: observed.into() })
+    }
+
+    fn failed(minute: i64, id: u64, may_have_taken_effect: bool) -> Entry {
+        on(minute, Event::Failed { id, error: "cut".into(), may_have_taken_effect })
+    }
+
+    fn launch(minute: i64, id: u64, until: i64) -> Entry {
+        let job = format!("job{id}");
+        let until = at(until);
+        let action = Action::LaunchJob { pod: pod(), job, ceiling_sec: 3600, tail_sec: 600, until };
+        intend(minute, id, action)
+    }
+
+    fn seen(minute: i64, status: &str) -> Entry {
+        let (vehicle, status) = ("hippocampus".into(), status.into());
+        let started_at = Some(at(minute - 3));
+        on(
+            minute,
+            Event::PodSeen { vehicle, pod: pod(), status, micros_per_hour: None, started_at },
+        )
+    }
+
+    fn untils(entries: &[Entry]) -> Vec<i64> {
+        let book = Book::of(entries);
+        book.promises().iter().map(|promise| (promise.until - at(0)).num_minutes()).collect()
+    }
+
+    /// A launch holds its worst case until its pod is off the bill, or it surely did not start.
+    #[test]
+    fn a_launch_is_reserved_until_its_pod_is_off_the_bill() {
+        let launched = [launch(0, 1, 70)];
+        assert_eq!(untils(&launched), [70]);
+        let and = |more: Vec<Entry>| -> Vec<i64> { untils(&[&launched[..], &more].concat()) };
+        // Its time counts from when it was launched; a lost answer changes nothing else.
+        assert_eq!(and(vec![done(2, 1, "job job1 launched")]), [72]);
+        assert_eq!(and(vec![failed(2, 1, true)]), [72]);
+        assert_eq!(and(vec![failed(2, 1, false)]), [0_i64; 0]);
+        // After the job only the time after it is held.
+        let ended = |minute, job: &str| {
+            let (vehicle, job) = ("hippocampus".into(), job.into());
+            on(minute, Event::JobEnded { vehicle, pod: pod(), job, state: "failed".into() })
+        };
+        assert_eq!(and(vec![ended(20, "job1")]), [30]);
+        assert_eq!(and(vec![ended(65, "job1")]), [70]);
+        assert_eq!(and(vec![ended(20, "other")]), [70]);
+        assert_eq!(and(vec![failed(2, 1, true), ended(20, "job1")]), [30]);
+        let settled = [launch(0, 1, 70), failed(2, 1, true), ended(20, "job1")];
+        assert_eq!(Book::of(&settled).open_intents(), []);
+        // Seen off, by whoever stopped it; seen on, nothing changes.
+        for off in ["EXITED", "TERMINATED", "gone"] {
+            assert_eq!(and(vec![seen(5, off)]), [0_i64; 0], "{off}");
+        }
+        assert_eq!(and(vec![seen(5, "RUNNING")]), [70]);
+        let stop = intend(5, 2, Action::StopPod { pod: pod() });
+        assert_eq!(and(vec![stop.clone(), failed(6, 2, true)]), [70]);
+        assert_eq!(and(vec![stop.clone(), done(6, 2, "RUNNING")]), [70]);
+        assert_eq!(and(vec![stop, done(6, 2, "EXITED")]), [0_i64; 0]);
+        // Each job has its own.
+        assert_eq!(and(vec![launch(1, 2, 90), ended(20, "job1")]), [30, 90]);
+    }
+
+    fn runs(entries: &[Entry]) -> Vec<(i64, i64, Option<i64>, bool)> {
+        let minute = |time: DateTime<Utc>| (time - at(0)).num_minutes();
+        let book = Book::of(entries);
+        let all = book.runs().iter();
+        all.map(|run| (minute(run.from), minute(run.seen), run.off.map(minute), run.is_ours))
+            .collect()
+    }
+
+    /// I02: start, stop, start are two times on the bill, each as far as it was seen.
+    #[test]
+    fn a_run_lasts_from_its_start_to_where_it_was_seen_off() {
+        let start = |minute, id| intend(minute, id, Action::StartPod { pod: pod() });
+        let stop = |minute, id| intend(minute, id, Action::StopPod { pod: pod() });
+        let once = vec![start(10, 1), done(11, 1, "start accepted")];
+        assert_eq!(runs(&once), [(10, 10, None, true)]);
+        let and = |more: Vec<Entry>| runs(&[&once[..], &more].concat());
+        assert_eq!(and(vec![seen(20, "RUNNING")]), [(10, 20, None, true)]);
+        // A stop of ours was asked for on the bill; an end that was found came some time before.
+        let stopped = vec![stop(30, 2), done(32, 2, "EXITED")];
+        assert_eq!(and(stopped.clone()), [(10, 30, Some(32), true)]);
+        let found = vec![seen(20, "RUNNING"), seen(90, "EXITED")];
+        assert_eq!(and(found), [(10, 20, Some(90), true)]);
+        // Somebody else started it: since its container's start, but not since before it was off.
+        let again = [stopped.clone(), vec![seen(60, "RUNNING")]].concat();
+        assert_eq!(and(again), [(10, 30, Some(32), true), (57, 60, None, false)]);
+        let at_once = [stopped, vec![seen(33, "RUNNING")]].concat();
+        assert_eq!(and(at_once), [(10, 30, Some(32), true), (32, 33, None, false)]);
+        // An end that nobody saw was before the next start.
+        let unseen = vec![seen(20, "RUNNING"), start(50, 2), done(51, 2, "start accepted")];
+        assert_eq!(and(unseen), [(10, 20, Some(50), true), (50, 50, None, true)]);
+        // A create is found by its marker, and is stopped by then.
+        let exited = [create(1), done(4, 1, "found by its marker, EXITED")];
+        assert_eq!(runs(&exited), [(0, 0, Some(4), true)]);
+    }
+
+    /// I05: what may have put a pod on the bill is a boot, and nothing else is.
+    #[test]
+    fn boots_are_what_may_have_put_a_pod_on_the_bill() {
+        let boots = |entries: &[Entry]| Book::of(entries).boots().len();
+        assert_eq!(boots(&[create(1)]), 1);
+        assert_eq!(boots(&[create(1), failed(1, 1, true)]), 1);
+        assert_eq!(boots(&[create(1), failed(1, 1, false), create(2), done(2, 2, "created")]), 1);
+        let stop = intend(1, 1, Action::StopPod { pod: pod() });
+        assert_eq!(boots(&[stop, launch(2, 2, 70), seen(3, "RUNNING")]), 0);
+        let given_up = |minute, seconds| {
+            let (vehicle, micros) = ("hippocampus".into(), Some(1));
+            let asked_at = at(0);
+            on(minute, Event::BootFailed { vehicle, pod: pod(), asked_at, seconds, micros })
+        };
+        // The same boot again is one boot.
+        let book = Book::of(&[given_up(16, 960), given_up(20, 1200)]);
+        assert_eq!(book.failed_boots().iter().map(|b| b.seconds).collect::<Vec<_>>(), [1200]);
+    }
+
+    /// What was told is told again by the next version.
+    #[test]
+    fn new_entries_are_read_back_as_they_were_written() {
+        let entries = [
+            launch(0, 1, 70),
+            seen(5, "RUNNING"),
+            on(
+                6,
+                Event::BootFailed {
+                    vehicle: "v".into(),
+                    pod: pod(),
+                    asked_at: at(0),
+                    seconds: 1,
+                    micros: None,
+                },
+            ),
+        ];
+        for entry in entries {
+            let text = serde_json::to_string(&entry).unwrap();
+            assert_eq!(serde_json::from_str::<Entry>(&text).unwrap(), entry, "{text}");
+        }
+    }
 }

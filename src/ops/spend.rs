@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What may still be billed for something that was approved before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CommittedLine {
     /// What for.
     pub what: String,
@@ -22,7 +22,7 @@ pub struct CommittedLine {
 }
 
 /// A pod of ours whose bill has holes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Shortfall {
     /// Which.
     pub pod: String,
@@ -33,7 +33,7 @@ pub struct Shortfall {
 }
 
 /// A boot that was given up after boot_max_sec.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailedBootLine {
     /// Which vehicle's.
     pub vehicle: String,
@@ -49,6 +49,8 @@ pub struct FailedBootLine {
 }
 
 /// The answer of spend_report.
+///
+/// Lists have no schema of their own: every conversation would carry it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SpendReport {
     /// Which cloud answered. The local cloud bills nothing real.
@@ -66,22 +68,23 @@ pub struct SpendReport {
     pub disk_usd: Usd,
     /// Billed for network volumes.
     pub volume_usd: Usd,
-    /// Estimate for pods on the bill now, since their last billed hour.
+    /// Estimate for running pods since their last billed hour.
     pub running_usd: Usd,
-    /// The same for pods of ours that are off the bill again.
+    /// The same for own pods that are off again.
     pub not_yet_billed_usd: Usd,
-    /// What pods of ours should have cost and were not billed. No saving: it counts as spent.
+    /// Own pods' cost that was not billed: no saving.
     pub expected_not_billed_usd: Usd,
-    /// The same by pod.
+    /// {pod, expected_usd, billed_usd}
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "list")]
     pub expected_not_billed: Vec<Shortfall>,
-    /// Everything so far together.
+    /// All of these.
     pub total_usd: Usd,
-    /// What may still be billed for launches and starts that run, and for creates whose outcome is
-    /// unknown.
+    /// What launches and starts may still cost.
     pub committed_usd: Usd,
-    /// The same line by line.
+    /// {what, usd}
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "list")]
     pub committed: Vec<CommittedLine>,
     /// limits.budget_usd.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,21 +92,23 @@ pub struct SpendReport {
     /// Budget less total and committed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining_usd: Option<Usd>,
-    /// Billed, and explained by no pod or network volume of ours. Missing without a journal.
+    /// Billed, and explained by nothing of ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unexplained_usd: Option<Usd>,
-    /// The same by pod and volume.
+    /// {id, usd, why}
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "list")]
     pub unexplained: Vec<Unexplained>,
-    /// Boots of the window that came to nothing.
+    /// {vehicle, pod, at, seconds, usd}
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "list")]
     pub failed_boots: Vec<FailedBootLine>,
-    /// The rates on the bill now, summed.
+    /// The rates on the bill now.
     pub usd_per_hour_now: Usd,
     /// The account's credit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub balance_usd: Option<Usd>,
-    /// Hours that the credit lasts at the present rate; missing at none.
+    /// Hours that the credit lasts at this rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runway_hours: Option<f64>,
     /// Why the credit is unknown.
@@ -111,6 +116,10 @@ pub struct SpendReport {
     pub balance_unknown: Option<String>,
     /// What the figures cover and what they do not.
     pub covers: String,
+}
+
+fn list(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": "array"})
 }
 
 impl Tether {

@@ -282,7 +282,6 @@ impl Bill {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::sample;
 
     fn at(text: &str) -> DateTime<Utc> {
         DateTime::parse_from_rfc3339(text).unwrap().to_utc()

@@ -5,12 +5,11 @@ use crate::cloud::BilledSpan;
 use crate::domain::{Pod, Usd, Volume};
 use crate::ledger::Book;
 use chrono::{DateTime, Utc};
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// One line of the bill that nothing explains.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unexplained {
     /// Of which pod or network volume.
     pub id: String,
