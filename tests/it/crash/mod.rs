@@ -42,7 +42,7 @@ fn seated<T>(work: impl FnOnce() -> T) -> T {
 fn undisturbed(scenario: Scenario) -> Record {
     let cell = Cell { scenario, crash: Crash::Never };
     let rig = Rig::new();
-    rig.prepare(scenario);
+    rig.prepare(&cell);
     let (ended, record) = rig.run(&cell, None);
     let Ended::Done { code: Some(0), answer } = &ended else { panic!("{cell}: {ended:?}") };
     assert_ne!(answer["result"]["isError"], true, "{cell}: {answer}");
@@ -64,7 +64,7 @@ fn landed(plan: (usize, cell::Cut), ended: &Ended, planned: &Record, found: &Rec
 fn run(cell: &Cell, record: &Record) {
     for attempt in 0..5 {
         let rig = Rig::new();
-        rig.prepare(cell.scenario);
+        rig.prepare(cell);
         let (ended, found) = rig.run(cell, Some(record));
         let unknown = record.lacks(&found);
         assert!(unknown.is_empty(), "steps that no cell stands for: {unknown:?}");
