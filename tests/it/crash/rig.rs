@@ -122,15 +122,14 @@ impl Rig {
         fs::read(self.fixture.ledger().path()).unwrap_or_default()
     }
 
-    /// Whether a create is open in the journal, read from a copy: reading repairs what is torn.
-    pub fn has_announced_a_create(&self) -> bool {
+    /// What is open in the journal, read from a copy: reading repairs what is torn.
+    pub fn announced(&self) -> Vec<Action> {
         let copy = self.fixture.path("copy");
         fs::create_dir(&copy).unwrap();
         fs::write(copy.join("journal.jsonl"), self.journal()).unwrap();
         let ledger = Ledger::new(copy, &self.fixture.config_file(), SystemClock::shared());
-        let is_create = |action: &Action| matches!(action, Action::CreatePod { .. });
         let book = ledger.book().unwrap();
-        book.open_intents().iter().any(|intent| is_create(&intent.action))
+        book.open_intents().iter().map(|intent| intent.action.clone()).collect()
     }
 
     /// The account's own truth, whatever lists show: the vehicle's pod, of which there is at most
