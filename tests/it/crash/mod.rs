@@ -42,7 +42,7 @@ fn seated<T>(work: impl FnOnce() -> T) -> T {
 fn undisturbed(scenario: Scenario) -> Record {
     let cell = Cell { scenario, crash: Crash::Never };
     let rig = Rig::new();
-    rig.prepare(scenario);
+    rig.prepare(&cell);
     let (ended, record) = rig.run(&cell, None);
     let Ended::Done { code: Some(0), answer } = &ended else { panic!("{cell}: {ended:?}") };
     assert_ne!(answer["result"]["isError"], true, "{cell}: {answer}");
@@ -64,7 +64,7 @@ fn landed(plan: (usize, cell::Cut), ended: &Ended, planned: &Record, found: &Rec
 fn run(cell: &Cell, record: &Record) {
     for attempt in 0..5 {
         let rig = Rig::new();
-        rig.prepare(cell.scenario);
+        rig.prepare(cell);
         let (ended, found) = rig.run(cell, Some(record));
         let unknown = record.lacks(&found);
         assert!(unknown.is_empty(), "steps that no cell stands for: {unknown:?}");
@@ -180,4 +180,31 @@ fn a_pod_that_hides_after_a_crash_is_named_until_it_shows_and_then_stopped() {
     assert_eq!(ensured["pod"]["id"], id, "{ensured}");
     recovery::stops_everything(&rig, false);
     assert_eq!(rig.truth(), Some((id, "EXITED".to_owned())));
+}
+
+/// B05: two MCP servers and a supervised run, each a process of its own, at the same time.
+#[test]
+fn two_servers_and_a_supervised_run_at_once_make_one_pod() {
+    let rig = Rig::new();
+    let supervise = ["supervise", "--job-name", "job", "--command", "true"];
+    let more = ["--sync-subdir", "none", "--no-stop", "--interval", "1"];
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let ensure = || {
+            let mut client = Client::start(victim::command(&rig, &["mcp"], None), Era::Initialize);
+            client.call("ensure_pod", json!({"wait_sec": 45}))
+        };
+        let servers = [scope.spawn(ensure), scope.spawn(ensure)];
+        let mut run = victim::command(&rig, &[&supervise[..], &more].concat(), None);
+        let output = run.output().unwrap();
+        // It goes on with a pod that runs, and makes none: which of the two is a matter of time.
+        assert!(matches!(output.status.code(), Some(0 | 2 | 6)), "{output:?}");
+        servers.map(|server| server.join().unwrap()).into()
+    });
+    let (id, status) = rig.truth().expect("a pod");
+    assert_eq!(status, "RUNNING");
+    for answer in answers {
+        assert_eq!((&answer["status"], &answer["pod"]["id"]), (&json!("running"), &json!(id)));
+    }
+    let creates = rig.fixture.changes().into_iter().filter(|change| change.path == "/v2/pods");
+    assert_eq!(creates.count(), 1);
 }

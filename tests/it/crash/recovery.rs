@@ -1,11 +1,12 @@
 //! What comes after a crash: a new process, which must name what bills, make no second pod, launch
 //! nothing twice, and stop everything.
 
-use super::cell::{Cell, Scenario};
+use super::cell::{Cell, Crash, Scenario};
 use super::rig::Rig;
 use super::victim::{command, tool_call};
 use crate::flows::fixture::VEHICLE;
 use crate::mcp::client::{Client, Era};
+use podtether::ledger::Action;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -18,7 +19,9 @@ pub fn recover(rig: &Rig, cell: &Cell) {
     let torn = is_torn(&rig.journal());
     let truth = rig.truth();
     let launched = launched(rig);
-    let announced = rig.has_announced_a_create();
+    let open = rig.announced();
+    let announced = open.iter().any(|action| matches!(action, Action::CreatePod { .. }));
+    was_announced(cell, &open);
     tells_the_truth_in_its_summary(rig, truth.as_ref());
 
     let mut client = Client::start(command(rig, &["mcp"], None), Era::Initialize);
@@ -42,6 +45,8 @@ pub fn recover(rig: &Rig, cell: &Cell) {
             assert_eq!(rig.truth(), truth, "a dry run has changed something");
         }
     }
+    let book = rig.fixture.ledger().book().unwrap();
+    assert_eq!(book.set_aside(), None, "the journal could be read");
     client.close_stdin();
     client.ended();
     // What it wrote last is read in a thread of its own.
@@ -52,7 +57,6 @@ pub fn recover(rig: &Rig, cell: &Cell) {
 
     stops_everything(rig, unaccounted);
     let book = rig.fixture.ledger().book().unwrap();
-    assert_eq!(book.set_aside(), None, "the journal could be read");
     let open = book.open_intents();
     assert_eq!(open.len(), usize::from(unaccounted), "{open:?}");
     let changes = rig.fixture.changes();
@@ -64,6 +68,26 @@ pub fn recover(rig: &Rig, cell: &Cell) {
     assert!(!changes.iter().any(terminates), "{changes:#?}");
     let ran = fs::read_to_string(runs(rig)).unwrap_or_default().lines().count();
     assert!(ran <= 1, "the job ran {ran} times");
+}
+
+/// Whoever dies at a request that changes something has announced it before. `podtether stop` needs no
+/// journal.
+fn was_announced(cell: &Cell, open: &[Action]) {
+    let Crash::Request(key, _) = &cell.crash else { return };
+    if matches!(cell.scenario, Scenario::StopVehicle | Scenario::StopAll) {
+        return;
+    }
+    let is_it: fn(&Action) -> bool = match key.split('#').next().unwrap() {
+        "POST /v2/pods" => |action| matches!(action, Action::CreatePod { .. }),
+        "POST /v2/network-volumes" => |action| matches!(action, Action::CreateVolume { .. }),
+        "POST /v2/pods/{pod}/action start" => |action| matches!(action, Action::StartPod { .. }),
+        "POST /v2/pods/{pod}/action stop" => |action| matches!(action, Action::StopPod { .. }),
+        other => {
+            assert!(other.starts_with("GET ") || other == "POST /graphql", "{other}");
+            return;
+        }
+    };
+    assert!(open.iter().any(is_it), "it was not announced: {open:?}");
 }
 
 fn names_what_bills(status: &Value, truth: Option<&(String, String)>, announced: bool) {

@@ -22,7 +22,7 @@ pub struct Rig {
 }
 
 /// Larger than every other file that podtether writes in a run, in bytes.
-const LARGE: usize = 200_000;
+const LARGE: usize = 32_000;
 
 impl Rig {
     pub fn new() -> Self {
@@ -51,8 +51,10 @@ impl Rig {
     }
 
     /// Everything up to where the scenario begins.
-    pub fn prepare(&self, scenario: Scenario) {
+    pub fn prepare(&self, cell: &Cell) {
+        let scenario = cell.scenario;
         if scenario == Scenario::Create {
+            // Here the journal is the first file that is written, and its first line is a cell too.
             return;
         }
         self.runtime.block_on(async {
@@ -63,7 +65,14 @@ impl Rig {
             }
             self.steps.watch(&self.fixture.state().join("pods").join(pod));
         });
-        // An entry of an earlier day that is closed, and larger than every other file.
+        if matches!(cell.crash, Crash::Journal { .. }) {
+            self.fill_journal();
+        }
+    }
+
+    /// Makes the journal the largest file of all, so that a limit on files meets it alone: with an
+    /// entry of an earlier day, which is closed.
+    fn fill_journal(&self) {
         let ledger = self.fixture.ledger();
         let id = ledger
             .intend(|id| Event::Intend {
@@ -113,15 +122,14 @@ impl Rig {
         fs::read(self.fixture.ledger().path()).unwrap_or_default()
     }
 
-    /// Whether a create is open in the journal, read from a copy: reading repairs what is torn.
-    pub fn has_announced_a_create(&self) -> bool {
+    /// What is open in the journal, read from a copy: reading repairs what is torn.
+    pub fn announced(&self) -> Vec<Action> {
         let copy = self.fixture.path("copy");
         fs::create_dir(&copy).unwrap();
         fs::write(copy.join("journal.jsonl"), self.journal()).unwrap();
         let ledger = Ledger::new(copy, &self.fixture.config_file(), SystemClock::shared());
-        let is_create = |action: &Action| matches!(action, Action::CreatePod { .. });
         let book = ledger.book().unwrap();
-        book.open_intents().iter().any(|intent| is_create(&intent.action))
+        book.open_intents().iter().map(|intent| intent.action.clone()).collect()
     }
 
     /// The account's own truth, whatever lists show: the vehicle's pod, of which there is at most
