@@ -23,11 +23,52 @@ pub fn output<T: JsonSchema>() -> Arc<JsonObject> {
     if let Some(parts) = object.get_mut("$defs") {
         shorten(parts, false);
     }
+    inline_plain_parts(&mut object);
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        // Every answer has these two, and their names say what they are.
+        for name in ["cloud", "vehicle"] {
+            if let Some(Value::Object(property)) = properties.get_mut(name) {
+                property.remove("description");
+            }
+        }
         let flag = json!({"type": "boolean", "description": "Cut to fit 32 KB"});
         properties.entry("truncated").or_insert(flag);
     }
     Arc::new(object)
+}
+
+/// A part that is nothing but a type stands where it is used.
+fn inline_plain_parts(object: &mut JsonObject) {
+    let Some(Value::Object(parts)) = object.get_mut("$defs") else { return };
+    let is_plain = |part: &Value| {
+        part.as_object().is_some_and(|part| part.len() == 1 && part.contains_key("type"))
+    };
+    let plain: JsonObject = parts
+        .iter()
+        .filter(|(_, part)| is_plain(part))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
+    parts.retain(|_, part| !is_plain(part));
+    if parts.is_empty() {
+        object.remove("$defs");
+    }
+    object.values_mut().for_each(|value| inline(value, &plain));
+}
+
+fn inline(value: &mut Value, plain: &JsonObject) {
+    match value {
+        Value::Object(object) => {
+            let name = object.get("$ref").and_then(Value::as_str);
+            let name = name.and_then(|path| path.strip_prefix("#/$defs/"));
+            if let Some(kind) = name.and_then(|name| plain.get(name)?.get("type")).cloned() {
+                object.remove("$ref");
+                object.insert("type".to_owned(), kind);
+            }
+            object.values_mut().for_each(|value| inline(value, plain));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| inline(item, plain)),
+        _ => {}
+    }
 }
 
 fn tidy(mut schema: Value) -> JsonObject {
@@ -52,8 +93,10 @@ fn shorten(value: &mut Value, names_are_keys: bool) {
         return;
     };
     if !names_are_keys {
-        object.remove("description");
-        object.remove("minimum");
+        // What a part always has is no news to a model, and a check of it would be stricter only.
+        for word in ["description", "minimum", "format", "required"] {
+            object.remove(word);
+        }
         let words: Option<Vec<Value>> = match object.get("oneOf") {
             Some(Value::Array(choices)) => {
                 choices.iter().map(|choice| choice.get("const").cloned()).collect()
@@ -131,7 +174,11 @@ mod tests {
         /// Dropped.
         description: Word,
         size: u32,
+        name: Name,
     }
+
+    #[derive(Clone, serde::Serialize, JsonSchema)]
+    struct Name(String);
 
     #[derive(Clone, Copy, serde::Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
@@ -151,7 +198,12 @@ mod tests {
         let part = &schema["$defs"]["Part"];
         assert_eq!(part["properties"]["description"], json!({"$ref": "#/$defs/Word"}));
         assert_eq!(part["properties"]["size"], json!({"type": "integer"}));
-        assert_eq!(part["required"], json!(["description", "size"]));
+        assert_eq!(part["required"], Value::Null);
+        assert_eq!(
+            part["properties"]["name"],
+            json!({"type": "string"}),
+            "stands where it is used"
+        );
         assert!(!schema.to_string().contains("Dropped"));
         assert!(schema["properties"]["truncated"].is_object());
     }

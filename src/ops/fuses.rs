@@ -34,6 +34,18 @@ impl Tether {
         (fuses, unattended)
     }
 
+    /// What the worst case of a plan for this pod takes for its fuse: of what this machine can see
+    /// without asking the pod the slowest that is proven, else `unproven`.
+    pub(super) fn fuse_of_a_plan(
+        &self,
+        vehicle: &Vehicle,
+        pod: &Pod,
+        unproven: plan::Fuse,
+    ) -> plan::Fuse {
+        let jobs = JobsSeen::Unknown("the pod was not asked".to_owned());
+        plan_fuse(&self.fuses(vehicle, pod, &jobs, None).0, unproven)
+    }
+
     /// The live jobs with what their end does to the pod, each looked at on the pod.
     pub(super) async fn jobs_seen(
         &self,
@@ -98,9 +110,30 @@ fn unread(id: &JobId) -> LiveJob {
 /// else `unproven`, which is counted for an allowance.
 ///
 /// The bound is from now on; a plan counts it from the end of what it plans, which is the safe side.
-pub(super) fn plan_fuse(fuses: &[FuseReport], unproven: plan::Fuse) -> plan::Fuse {
+fn plan_fuse(fuses: &[FuseReport], unproven: plan::Fuse) -> plan::Fuse {
     match slowest_proven(fuses) {
         Some((name, within)) => plan::Fuse::Proven { what: name.as_str().to_owned(), within },
         None => unproven,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{FuseName, FuseState};
+
+    #[test]
+    fn only_a_proven_fuse_takes_the_place_of_the_allowance() {
+        let allowance = plan::Fuse::Unproven { allowance: Duration::from_secs(3 * 3600) };
+        let fuse = |state, sec| FuseReport {
+            stops_within_sec: Some(sec),
+            ..FuseReport::without_proof(FuseName::Supervise, state, String::new())
+        };
+        let unproven = [fuse(FuseState::Unproven, 60), fuse(FuseState::Dead, 60)];
+        assert_eq!(plan_fuse(&unproven, allowance.clone()), allowance);
+        let proven = [fuse(FuseState::Armed, 60), fuse(FuseState::Armed, 90)];
+        let within = Duration::from_secs(90);
+        let expected = plan::Fuse::Proven { what: "supervise".into(), within };
+        assert_eq!(plan_fuse(&proven, allowance), expected);
     }
 }

@@ -152,6 +152,7 @@ impl Tether {
         if pod.price.known().is_none() {
             pod.price = self.catalog_price(&pod).await;
         }
+        facts.spend.fuse = self.fuse_of_a_plan(&vehicle, &pod, facts.spend.fuse);
         if !request.force {
             facts.live_jobs = self.live_jobs(&vehicle, &pod).await;
         }
