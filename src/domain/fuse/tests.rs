@@ -1,4 +1,5 @@
 use super::*;
+use crate::domain::{Price, Usd};
 use FuseState::{Armed, Dead, Off, Unproven};
 
 fn now() -> DateTime<Utc> {
