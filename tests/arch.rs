@@ -241,6 +241,28 @@ fn nothing_changes_at_the_provider_but_through_an_approved_plan() {
     }
 }
 
+/// A22: nothing starts a pod because one stopped. A start is drafted in one place, which is asked only
+/// where somebody asked for a pod; what follows, stops or watches never does.
+#[test]
+fn no_path_leads_from_a_stop_to_a_start() {
+    let may_ask = ["ops/ensure.rs", "mcp/tools/ensure_pod.rs", "demo/mod.rs", "demo/scene.rs"];
+    for path in source_files() {
+        let (file, code) = (path.to_string_lossy().into_owned(), code(&path));
+        if !may_ask.iter().any(|end| file.ends_with(end)) {
+            let asks = code.contains("ensure_pod(") || code.contains("plan::ensure(");
+            assert!(!asks, "{file} asks for a pod");
+        }
+        let is_drafter = file.ends_with("plan/ensure.rs");
+        let drafts = code.contains("vec![Step::Cloud(Change::StartPod(");
+        assert_eq!(drafts, is_drafter, "{file}: a start is drafted in plan/ensure.rs alone");
+    }
+    for room in ["supervise", "apply"] {
+        for path in rust_files(&root().join("src").join(room)) {
+            assert!(!code(&path).contains("EnsureRequest"), "{}", path.display());
+        }
+    }
+}
+
 /// A dry run is the same object: what plans, approves or carries out does not know the word.
 #[test]
 fn no_room_below_the_faces_knows_a_dry_run() {

@@ -15,6 +15,7 @@ mod stop;
 mod supervise;
 mod train_auv;
 mod transport;
+mod why;
 
 use clap::{Parser, Subcommand};
 
@@ -36,6 +37,8 @@ enum Command {
     Stop(stop::StopArgs),
     /// List every pod and volume of the account and whose it is.
     Audit(audit::AuditArgs),
+    /// Explain what a call would come to, rule by rule; changes nothing.
+    Why(why::WhyArgs),
     /// See the whole of it work on the local cloud, for $0.
     Demo(demo::DemoArgs),
     /// Serve the local cloud: a twin of RunPod on loopback, for $0.
@@ -59,6 +62,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Supervise(args) => supervise::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Audit(args) => audit::run(&args),
+        Command::Why(args) => why::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::LocalCloud(args) => local_cloud::run(&args),
         Command::PodShim(args) => pod_shim::run(&args),

@@ -3,7 +3,7 @@
 use super::Refusal;
 use super::sum::Sum;
 use super::worst_case::WorstCase;
-use crate::domain::{Ceiling, JobEnd, Limits, PodId};
+use crate::domain::{Ceiling, JobEnd, Limits, PodId, Usd};
 use crate::plan::{Change, Draft, Facts, Fuse, Intent, Spent, Step};
 use chrono::TimeDelta;
 use std::time::Duration;
@@ -20,14 +20,7 @@ pub(super) fn a_launch_stays_within_the_budget(
         Spent::Known(spent) => *spent,
         Spent::Unknown(why) => return Some(Refusal::SpentUnknown(why.clone())),
     };
-    let sum_of = |draft: &Draft| {
-        let mut sum = Sum::default();
-        sum.add(format!("spent so far (budget_window {})", limits.budget_window), spent);
-        let worst_case = WorstCase::of(draft, facts)?;
-        sum.add_committed(&facts.spend.committed, pod_of(draft), &worst_case);
-        sum.add_worst_case(&worst_case);
-        Some(sum)
-    };
+    let sum_of = |draft: &Draft| everything(draft, facts, limits, Some(spent));
     let sum = sum_of(draft)?;
     let total = sum.total();
     (total > limit).then(|| {
@@ -35,6 +28,24 @@ pub(super) fn a_launch_stays_within_the_budget(
         let raise = format!("limits.budget_usd = {} would pass", total.to_decimal());
         Refusal::OverBudget { limit, way_out: way_out(draft, facts, &fits, raise), sum }
     })
+}
+
+/// Everything that counts against a budget, line by line: spent, committed, and the worst case of the
+/// draft; `None` when that is not known.
+pub(super) fn everything(
+    draft: &Draft,
+    facts: &Facts,
+    limits: &Limits,
+    spent: Option<Usd>,
+) -> Option<Sum> {
+    let worst_case = WorstCase::of(draft, facts)?;
+    let mut sum = Sum::default();
+    if let Some(spent) = spent {
+        sum.add(format!("spent so far (budget_window {})", limits.budget_window), spent);
+    }
+    sum.add_committed(&facts.spend.committed, pod_of(draft), &worst_case);
+    sum.add_worst_case(&worst_case);
+    Some(sum)
 }
 
 /// The pod that a draft puts or keeps on the bill; `None` for one that is yet to be created.

@@ -192,6 +192,44 @@ fn failed_boots(failed: usize, usd: Usd) -> String {
     }
 }
 
+impl Refusal {
+    /// The one change that would take this refusal away, in a few words.
+    #[must_use]
+    pub fn way_out(&self) -> String {
+        match self {
+            Self::UnknownPods(_) => {
+                "stop or terminate them, declare a vehicle for them, or list their names under strangers.tolerate".to_owned()
+            }
+            Self::DuplicatePods { .. } => "terminate all but one of the pods".to_owned(),
+            Self::DuplicateVolumes { .. } => "rename or delete all but one of the volumes".to_owned(),
+            Self::GpuTypeNotAllowed { found: Some(found), .. } => {
+                format!("add {found:?} to gpu_type_ids", found = found.0)
+            }
+            Self::TooManyGpus { found, .. } => format!("gpu_count = {found}"),
+            Self::PriceUnknown => "try again when the catalog tells the price".to_owned(),
+            Self::TooExpensive { price, .. } => {
+                format!("limits.max_usd_per_hour = {}", price.per_hour().to_decimal())
+            }
+            Self::SpentUnknown(_) => "try again when the bill can be read".to_owned(),
+            Self::OverBudget { way_out, .. } | Self::JobTooDear { way_out, .. } => {
+                way_out.strip_suffix(" would pass").unwrap_or(way_out).to_owned()
+            }
+            Self::TooManyBoots { next_at, .. } => {
+                format!("wait until {}", next_at.format("%H:%M:%S UTC"))
+            }
+            Self::JobIsLive(_) => "wait for it, or force=true".to_owned(),
+            Self::LiveJobsUnknown(_) => "try again, or force=true".to_owned(),
+            Self::VehicleNotNamed { default } => format!("vehicle={default}"),
+            Self::NotConfirmed { expected, .. } => format!("confirm={expected:?}"),
+            Self::CreateUnaccounted { .. } => {
+                "wait two minutes: by then it is found or proven absent".to_owned()
+            }
+            // Nothing that a call could change: the pod has to be made anew, as the refusal says.
+            _ => "terminate the pod, and have ensure_pod create one as declared".to_owned(),
+        }
+    }
+}
+
 fn list<T: std::fmt::Display>(items: &[T]) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -3,7 +3,7 @@
 use super::entry::{Action, Entry, Event};
 use super::promises::{Promise, Promises};
 use super::runs::{Run, Runs, is_off};
-use crate::domain::{PodId, Usd};
+use crate::domain::{PodId, PodStatus, Usd};
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// A changing call whose end is not known.
@@ -48,6 +48,17 @@ pub struct FailedBoot {
     pub usd: Option<Usd>,
 }
 
+/// A stop of a pod that was read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// Which pod.
+    pub pod: PodId,
+    /// When it was asked to stop.
+    pub asked_at: DateTime<Utc>,
+    /// When EXITED was read.
+    pub read_at: DateTime<Utc>,
+}
+
 /// The journal, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Book {
@@ -59,6 +70,7 @@ pub struct Book {
     promises: Promises,
     boots: Vec<BootAttempt>,
     failed_boots: Vec<FailedBoot>,
+    exits: Vec<Exit>,
     last_id: u64,
     set_aside: Option<String>,
 }
@@ -102,6 +114,15 @@ impl Book {
             Event::Done { id, pod, observed } => {
                 let at = self.open.iter().position(|intent| intent.id == *id);
                 if let Some(intent) = at.map(|at| self.open.remove(at)) {
+                    if let Some(pod) = pod
+                        && matches!(intent.action, Action::StopPod { .. })
+                        && observed == PodStatus::Exited.as_str()
+                    {
+                        let exit =
+                            Exit { pod: pod.clone(), asked_at: intent.at, read_at: entry.at };
+                        self.exits.retain(|exit| exit.pod != *pod);
+                        self.exits.push(exit);
+                    }
                     self.done(&intent, pod.as_ref(), observed, entry.at);
                 }
                 if let Some(pod) = pod {
@@ -265,6 +286,12 @@ impl Book {
     #[must_use]
     pub fn failed_boots(&self) -> &[FailedBoot] {
         &self.failed_boots
+    }
+
+    /// The last stop of a pod that was read back here.
+    #[must_use]
+    pub fn last_exit(&self, pod: &PodId) -> Option<&Exit> {
+        self.exits.iter().find(|exit| exit.pod == *pod)
     }
 
     /// An id that no intent has.
@@ -475,5 +502,32 @@ mod tests {
             let text = serde_json::to_string(&entry).unwrap();
             assert_eq!(serde_json::from_str::<Entry>(&text).unwrap(), entry, "{text}");
         }
+    }
+
+    /// Only a stop whose EXITED was read is one, and the last of a pod counts.
+    #[test]
+    fn the_last_stop_that_was_read_back_is_remembered() {
+        let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap();
+        let pod = PodId("pod1".into());
+        let stop = |id, seconds| {
+            let action = Action::StopPod { pod: pod.clone() };
+            let vehicle = "hippocampus".to_owned();
+            let event = Event::Intend { id, vehicle, action, micros_per_hour: None };
+            Entry { at: at(seconds), event }
+        };
+        let done = |id, seconds, observed: &str| {
+            let event = Event::Done { id, pod: Some(pod.clone()), observed: observed.into() };
+            Entry { at: at(seconds), event }
+        };
+        let exit = |entries: &[Entry]| {
+            Book::of(entries).last_exit(&pod).map(|exit| (exit.asked_at, exit.read_at))
+        };
+        assert_eq!(exit(&[stop(1, 10), done(1, 12, "gone")]), None);
+        let first = [stop(1, 10), done(1, 12, "EXITED")];
+        assert_eq!(exit(&first), Some((at(10), at(12))));
+        let both = [&first[..], &[stop(2, 20), done(2, 25, "EXITED")]].concat();
+        assert_eq!(exit(&both), Some((at(20), at(25))));
+        let start = Entry { at: at(30), event: create(3).event };
+        assert_eq!(exit(&[start, done(3, 31, "EXITED")]), None, "no stop of podtether's");
     }
 }

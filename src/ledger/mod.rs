@@ -10,7 +10,7 @@ mod line;
 mod promises;
 mod runs;
 
-pub use book::{Book, BootAttempt, FailedBoot, OpenIntent};
+pub use book::{Book, BootAttempt, Exit, FailedBoot, OpenIntent};
 pub use entry::{Action, Entry, Event};
 pub use file::{Ledger, LedgerError, project_folder};
 pub use line::VERSION;

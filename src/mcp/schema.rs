@@ -9,7 +9,10 @@ use std::sync::Arc;
 /// The schema of a tool's arguments.
 pub fn input<T: JsonSchema>() -> Arc<JsonObject> {
     let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
-    Arc::new(tidy(schema.to_value()))
+    let mut object = tidy(schema.to_value());
+    // "Arguments of …" stands beside the tool's own name.
+    object.remove("description");
+    Arc::new(object)
 }
 
 /// The schema of a tool's answer, with the `truncated` flag that every answer may carry.
@@ -25,6 +28,12 @@ pub fn output<T: JsonSchema>() -> Arc<JsonObject> {
     }
     inline_small_parts(&mut object);
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        // Every answer has these two, and their names say what they are.
+        for name in ["cloud", "vehicle"] {
+            if let Some(Value::Object(property)) = properties.get_mut(name) {
+                property.remove("description");
+            }
+        }
         let flag = json!({"type": "boolean", "description": "Cut to fit 32 KB"});
         properties.entry("truncated").or_insert(flag);
     }
@@ -94,8 +103,10 @@ fn shorten(value: &mut Value, names_are_keys: bool) {
         return;
     };
     if !names_are_keys {
-        object.remove("description");
-        object.remove("minimum");
+        // What a part always has is no news to a model, and a check of it would be stricter only.
+        for word in ["description", "minimum", "format", "required"] {
+            object.remove(word);
+        }
         let words: Option<Vec<Value>> = match object.get("oneOf") {
             Some(Value::Array(choices)) => {
                 choices.iter().map(|choice| choice.get("const").cloned()).collect()
@@ -173,7 +184,11 @@ mod tests {
         /// Dropped.
         description: Word,
         size: u32,
+        name: Name,
     }
+
+    #[derive(Clone, serde::Serialize, JsonSchema)]
+    struct Name(String);
 
     #[derive(Clone, Copy, serde::Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
@@ -194,7 +209,12 @@ mod tests {
         assert_eq!(schema["properties"]["many"]["items"], json!({"$ref": "#/$defs/Part"}));
         assert_eq!(schema["$defs"].as_object().map(serde_json::Map::len), Some(1));
         assert_eq!(part["properties"]["size"], json!({"type": "integer"}));
-        assert_eq!(part["required"], json!(["description", "size"]));
+        assert_eq!(part["required"], Value::Null);
+        assert_eq!(
+            part["properties"]["name"],
+            json!({"type": "string"}),
+            "stands where it is used"
+        );
         assert!(!schema.to_string().contains("Dropped"));
         assert!(schema["properties"]["truncated"].is_object());
     }

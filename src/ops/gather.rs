@@ -71,8 +71,14 @@ impl Tether {
     pub(super) async fn review_spend(
         &self,
         draft: Draft,
-        mut facts: Facts,
+        facts: Facts,
     ) -> Result<Approved, Failure> {
+        let facts = self.with_spend(&draft, facts).await;
+        self.review(draft, &facts)
+    }
+
+    /// The facts with what is known of money, as far as the draft spends any.
+    pub(super) async fn with_spend(&self, draft: &Draft, mut facts: Facts) -> Facts {
         if draft.adds.is_some() {
             facts.spend.window_left = window_left(self.config.limits.budget_window, &*self.clock);
             if self.config.limits.budget_usd.is_some() {
@@ -82,7 +88,7 @@ impl Tether {
                 };
             }
         }
-        self.review(draft, &facts)
+        facts
     }
 
     /// No fuse is proven in this version, so the config's time is taken for how long a pod may be

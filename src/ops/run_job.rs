@@ -8,7 +8,7 @@ use crate::domain::{Ceiling, JobEnd, JobId, JobName, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::WorstCase;
 use crate::ledger::{Action, Event};
-use crate::plan::{self, Intent, LaunchSpec};
+use crate::plan::{self, Draft, Facts, Intent, LaunchSpec};
 use chrono::TimeDelta;
 use rand::RngExt as _;
 use schemars::JsonSchema;
@@ -80,6 +80,16 @@ pub(crate) struct PlannedJob {
     turn: Mutex<Option<File>>,
 }
 
+/// A launch that no rule has seen yet, with the facts that it was drafted from.
+pub(super) struct DraftedJob {
+    pub(super) draft: Draft,
+    pub(super) facts: Facts,
+    pod: Pod,
+    id: JobId,
+    ceiling: Ceiling,
+    turn: Option<File>,
+}
+
 /// How long another session may be about to change something.
 const TURN: Duration = Duration::from_secs(20);
 
@@ -119,6 +129,19 @@ impl Tether {
         request: &RunJobRequest,
         end: JobEnd,
     ) -> Result<PlannedJob, Failure> {
+        let DraftedJob { draft, facts, pod, id, ceiling, turn } =
+            self.draft_job(request, end).await?;
+        let vehicle = draft.vehicle.clone();
+        let approved = self.review_spend(draft, facts).await?;
+        Ok(PlannedJob { vehicle, pod, id, ceiling, approved, turn: Mutex::new(turn) })
+    }
+
+    /// The same before the rules have seen it.
+    pub(super) async fn draft_job(
+        &self,
+        request: &RunJobRequest,
+        end: JobEnd,
+    ) -> Result<DraftedJob, Failure> {
         let vehicle = self.vehicle(request.vehicle.as_deref())?;
         let name = JobName::parse(&request.name).map_err(Failure::bad_input)?;
         let ceiling =
@@ -133,6 +156,7 @@ impl Tether {
         if pod.price.known().is_none() {
             pod.price = self.catalog_price(&pod).await;
         }
+        facts.spend.fuse = self.fuse_of_a_plan(&vehicle, &pod, facts.spend.fuse);
         if !request.force {
             facts.live_jobs = self.live_jobs(&vehicle, &pod).await;
         }
@@ -158,8 +182,7 @@ impl Tether {
         let intent = Intent::Launch { force: request.force, ceiling, end };
         let draft =
             plan::on_pod(&vehicle, request.vehicle.is_some(), intent, steps, Some(pod.price));
-        let approved = self.review_spend(draft, facts).await?;
-        Ok(PlannedJob { vehicle, pod, id, ceiling, approved, turn: Mutex::new(turn) })
+        Ok(DraftedJob { draft, facts, pod, id, ceiling, turn })
     }
 
     /// Starts a planned job.

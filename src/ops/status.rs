@@ -1,8 +1,9 @@
 //! pod_status: what is so, what it costs, and what would stop it.
 
 use super::gather::Needs;
+use super::grade::{Evidence, Grade};
 use super::{CloudName, PodView, Tether, unaccounted};
-use crate::domain::{PodStatus, Usd, Volume};
+use crate::domain::{FuseReport, JobsSeen, PodStatus, UnattendedBill, Usd, Volume};
 use crate::error::Failure;
 use crate::plan::LiveJobs;
 use schemars::JsonSchema;
@@ -62,8 +63,18 @@ pub struct PodStatusAnswer {
     /// Free space on the volume, in GB. The provider's file system shows its pool, not the quota.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume_free_gb: Option<u64>,
-    /// What stops this pod without being asked, with what is proven of it. Empty means nothing does.
-    pub fuses: Vec<String>,
+    /// What stops this pod without being asked, each with its proof. Empty when nothing bills.
+    pub fuses: Vec<FuseReport>,
+    /// What it costs at most when nobody looks after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unattended: Option<UnattendedBill>,
+    /// Of a stopped pod: how much is known of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grade: Option<Grade>,
+    /// What that rests on, with source, time and age.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<serde_json::Value>")]
+    pub evidence: Vec<Evidence>,
     /// What the network volume bills each month; missing when it does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume_usd_per_month: Option<Usd>,
@@ -89,6 +100,7 @@ impl Tether {
         let left =
             || ANSWER_IN.saturating_sub(self.clock.monotonic().saturating_sub(started)).max(LEAST);
         let facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
+        let listed_at = self.clock.now();
         let ours: Vec<_> = facts.pods_named(&vehicle.pod_name).collect();
         let unknown_pods = facts
             .pods
@@ -114,6 +126,9 @@ impl Tether {
             driver_version: None,
             volume_free_gb: None,
             fuses: Vec::new(),
+            unattended: None,
+            grade: None,
+            evidence: Vec::new(),
             volume_usd_per_month: facts
                 .volumes_named(&vehicle.network_volume_name)
                 .next()
@@ -146,6 +161,7 @@ impl Tether {
             PodStatus::Running => (PodState::Running, "Running and usable over SSH.".to_owned()),
             PodStatus::Terminated | PodStatus::Other(_) => (PodState::Unknown, format!("Status {:?} is not known here; it counts as billing. Look in the RunPod console.", pod.status.as_str())),
         };
+        let mut jobs_seen = JobsSeen::Unknown(format!("the pod is {}", pod.status));
         if pod.status == PodStatus::Running {
             let probe = tokio::time::timeout(left(), self.probe(&vehicle, pod)).await;
             match probe.unwrap_or_else(|_| Err(super::usable::slow_shell(pod))) {
@@ -155,7 +171,12 @@ impl Tether {
                     answer.volume_free_gb = probe.mount_free.map(|bytes| bytes / 1_000_000_000);
                     let jobs = tokio::time::timeout(left(), self.live_jobs(&vehicle, pod)).await;
                     let slow = |_| LiveJobs::Unknown("the pod did not answer in time".to_owned());
-                    match jobs.unwrap_or_else(slow) {
+                    let live = jobs.unwrap_or_else(slow);
+                    let looking = self.jobs_seen(&vehicle, pod, &live);
+                    jobs_seen = tokio::time::timeout(left(), looking).await.unwrap_or_else(|_| {
+                        JobsSeen::Unknown("the pod did not answer in time".to_owned())
+                    });
+                    match live {
                         LiveJobs::Known(jobs) => {
                             answer.live_jobs = Some(jobs.iter().map(ToString::to_string).collect())
                         }
@@ -168,6 +189,7 @@ impl Tether {
                         "RUNNING and on the bill, but its shell does not answer: {}",
                         failure.message
                     );
+                    jobs_seen = JobsSeen::Unknown(failure.message.clone());
                     answer.live_jobs_unknown = Some(failure.message);
                 }
             }
@@ -183,10 +205,24 @@ impl Tether {
             );
         }
         if pod.status.bills_compute() {
-            answer
-                .message
-                .push_str(" Nothing stops it by itself but a job launched with auto_stop=true.");
+            let (fuses, unattended) = self.fuses(&vehicle, pod, &jobs_seen, None);
+            answer.message.push_str(&format!(" {}.", sentence(&unattended.text)));
+            answer.fuses = fuses;
+            answer.unattended = Some(unattended);
+        } else {
+            let (grade, evidence) = self.grade_of_stopped(pod, listed_at, left()).await;
+            for about_the_bill in evidence.iter().filter(|known| known.field == "billing") {
+                answer.message.push_str(&format!(" The bill: {}.", about_the_bill.value));
+            }
+            answer.grade = Some(grade);
+            answer.evidence = evidence;
         }
         Ok(answer)
     }
+}
+
+/// The same with a capital.
+pub(super) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -3,7 +3,8 @@
 
 mod ours;
 
-use super::stop::unconfirmed_message;
+use super::grade::{Evidence, Grade};
+use super::stop::{of_stop, unconfirmed_message};
 use super::{CloudName, unaccounted};
 use crate::apply::{self, OffOutcome, Ports, Settings, StepOutcome};
 use crate::clock::SharedClock;
@@ -33,6 +34,10 @@ pub struct Confirmation {
     pub name: String,
     /// Whether the provider was seen to have it off the bill.
     pub off: bool,
+    /// How much is known of that.
+    pub grade: Grade,
+    /// Every field with its source, time and age.
+    pub evidence: Vec<Evidence>,
     /// The status that was read back; missing when the pod was not in the last answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
@@ -291,7 +296,13 @@ impl StopAll {
                     StepOutcome::Off(off) if off.pod == pod.id => Some(off),
                     _ => None,
                 });
-                confirmation(vehicle.clone(), pod, off, trouble.as_deref(), listed_at)
+                confirmation(
+                    vehicle.clone(),
+                    pod,
+                    off,
+                    trouble.as_deref(),
+                    (listed_at, self.clock.now()),
+                )
             })
             .collect()
     }
@@ -326,7 +337,7 @@ fn confirmation(
     pod: &Pod,
     off: Option<&OffOutcome>,
     trouble: Option<&str>,
-    listed_at: DateTime<Utc>,
+    (listed_at, now): (DateTime<Utc>, DateTime<Utc>),
 ) -> Confirmation {
     let was_off = !pod.status.bills_compute();
     let (is_off, message) = match (off, trouble) {
@@ -352,6 +363,8 @@ fn confirmation(
         pod: pod.id.clone(),
         name: pod.name.clone(),
         off: is_off,
+        grade: if is_off { Grade::ApiSays } else { Grade::Asked },
+        evidence: of_stop(pod, off.as_slice(), listed_at, now),
         status: status.map(ToString::to_string),
         read_at: off.map_or(Some(listed_at), |off| off.observed_at),
         asked: off.map_or(0, |off| off.asked),
