@@ -108,3 +108,65 @@ pub(super) fn volumes(
     }
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{PodId, VolumeId, sample};
+
+    fn span(id: &str, start_hour: i64, micros: i64) -> BilledSpan {
+        let start = DateTime::UNIX_EPOCH + chrono::TimeDelta::hours(start_hour);
+        let total = Some(Usd::from_micros(micros));
+        BilledSpan { id: id.into(), start, end: start, total, disk: None }
+    }
+
+    /// B06: what is not ours is named as far as it is known, and what was before is not judged.
+    #[test]
+    fn strangers_are_named_and_what_is_ours_is_not() {
+        let pod =
+            |id: &str, name: &str| Pod { id: PodId(id.into()), name: name.into(), ..sample::pod() };
+        let pods =
+            [pod("own", "lts-replication"), pod("friend", "a-friends"), pod("stranger", "x")];
+        let known = Known {
+            book: &Book::default(),
+            pods: &pods,
+            declared: vec![("hippocampus", "lts-replication", "lts-volume")],
+            tolerated: &["a-friends".to_owned()],
+            since: DateTime::UNIX_EPOCH + chrono::TimeDelta::hours(5),
+        };
+        let billed: Vec<_> = ["own", "friend", "stranger", "gone"]
+            .iter()
+            .flat_map(|id| [span(id, 4, 1), span(id, 5, 10), span(id, 6, 100)])
+            .collect();
+        let told = |lines: Vec<Unexplained>, words: &[(&str, &str)]| {
+            assert_eq!(lines.len(), words.len(), "{lines:?}");
+            for (line, (id, words)) in lines.iter().zip(words) {
+                assert_eq!((line.id.as_str(), line.usd.micros()), (*id, 110), "{line:?}");
+                assert!(line.why.contains(words), "{line:?}");
+            }
+        };
+        let strangers = [
+            ("friend", "strangers.tolerate"),
+            ("gone", "the journal does not know"),
+            ("stranger", "\"x\" (RUNNING), which no vehicle declares"),
+        ];
+        // Its times are known and explain it.
+        let reckonings = BTreeMap::from([("own".to_owned(), Reckoning::default())]);
+        told(super::pods(&known, &billed, &reckonings), &strangers);
+        let untold = ("own", "vehicle hippocampus, but the journal does not know when it ran");
+        let all = [strangers[0], strangers[1], untold, strangers[2]];
+        told(super::pods(&known, &billed, &BTreeMap::new()), &all);
+
+        let volume = |id: &str, name: &str| Volume {
+            id: VolumeId(id.into()),
+            name: name.into(),
+            ..sample::volume()
+        };
+        let listed = [volume("own", "lts-volume"), volume("stranger", "x")];
+        let billed: Vec<_> =
+            ["own", "stranger", "gone"].iter().map(|id| span(id, 5, 110)).collect();
+        let words =
+            [("gone", "the journal does not know"), ("stranger", "\"x\", which no vehicle")];
+        told(volumes(&known, &billed, &listed), &words);
+    }
+}
