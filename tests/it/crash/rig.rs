@@ -4,7 +4,7 @@ use super::cell::{Cell, Crash, Record, Scenario};
 use super::pod_steps::PodSteps;
 use super::proxy::Proxy;
 use super::victim::{Ended, Victim};
-use crate::flows::fixture::{Fixture, POD, VEHICLE, VOLUME};
+use crate::flows::fixture::{ensure, Fixture, POD, VEHICLE, VOLUME};
 use podtether::clock::SystemClock;
 use podtether::ledger::{Action, Event, Ledger};
 use serde_json::Value;
@@ -60,6 +60,8 @@ impl Rig {
         self.runtime.block_on(async {
             let tether = self.fixture.tether().await;
             let pod = self.fixture.running(&tether).await.pod.unwrap().id.0;
+            // A look notes a pod that it sees for the first time: here, and in no run of a cell.
+            tether.ensure_pod(&ensure(0)).await.unwrap();
             if scenario == Scenario::Start {
                 assert!(tether.stop_pod(VEHICLE).await.unwrap().is_off());
             }
