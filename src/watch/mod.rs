@@ -1,3 +1,11 @@
 //! Following a job's log without changing anything: read, understand, page.
 
+mod divergence;
+mod failure;
 pub mod metrics;
+mod plateau;
+mod reading;
+
+pub use failure::{FailureCause, Finding};
+pub use plateau::{Curve, Flat, PlateauRule};
+pub use reading::{LogReading, ReadingState};
