@@ -23,6 +23,8 @@ mod sync;
 mod terminate;
 mod usable;
 mod view;
+mod watch;
+mod watch_status;
 
 #[cfg(test)]
 mod tests;
@@ -41,6 +43,8 @@ pub use stop_all::{Confirmation, LeftAlone, StopAll, StopAllAnswer};
 pub use sync::{SyncAnswer, SyncProgress};
 pub use terminate::{TerminateAnswer, TerminateStatus};
 pub use view::{CloudName, PodView, StdinView, StepView, sha256_hex};
+pub use watch::{LogForm, WatchNote, WatchRequest};
+pub use watch_status::{Artifacts, WatchSpec, WatchStatus};
 
 use crate::apply::{Notes, Ports, Settings};
 use crate::clock::SharedClock;

@@ -19,8 +19,8 @@ pub use block::Block;
 pub use families::{FamilyName, Position};
 pub use pattern::{Pattern, PatternError};
 
-pub(in crate::watch) use families::{Families, Taken};
-pub(in crate::watch) use lines::{Line, Lines};
+pub(in crate::watch) use families::Families;
+pub(in crate::watch) use lines::Lines;
 pub(in crate::watch) use number::without_rank;
 
 use bar::Bar;
