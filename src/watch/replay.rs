@@ -117,9 +117,7 @@ impl Replaying {
 
     fn block(&mut self, block: &Block) {
         self.blocks += 1;
-        let before = self.time.sec;
-        self.time.advance(block);
-        let silent = before.zip(self.time.sec).map(|(before, now)| now - before);
+        let silent = self.time.advance(block);
         if let Some(silent) = silent.filter(|silent| *silent >= self.options.stall.as_seconds_f64())
         {
             let verdict =
@@ -212,25 +210,27 @@ struct RunTime {
 }
 
 impl RunTime {
-    fn advance(&mut self, block: &Block) {
+    /// Goes on to a block; how long it took since the one before, when both are of the same run.
+    fn advance(&mut self, block: &Block) -> Option<f64> {
         let Some(elapsed) = block.elapsed.map(|elapsed| elapsed.as_secs_f64()) else {
             let iteration = block.iteration_time.map(|time| time.as_secs_f64());
-            self.sec = match (self.sec, iteration) {
+            let before = self.sec;
+            self.sec = match (before, iteration) {
                 (Some(sec), Some(iteration)) => Some(sec + iteration),
                 (sec, iteration) => sec.or(iteration),
             };
-            return;
+            return before.and(iteration);
         };
-        // It starts again at 0 after a day (gmtime) and when a run is resumed.
-        let passed = match self.last_elapsed {
-            Some(last) if elapsed >= last => elapsed - last,
-            Some(last) if last > 82_800.0 => elapsed + 86_400.0 - last,
-            Some(_) => elapsed,
-            // The first block that is seen: the time before it is time of the run too.
-            None => elapsed,
+        // It starts again at 0 after a day (gmtime), and when a run is resumed.
+        let (passed, same_run) = match self.last_elapsed {
+            Some(last) if elapsed >= last => (elapsed - last, true),
+            Some(last) if last > 82_800.0 => (elapsed + 86_400.0 - last, true),
+            // The time before the first block that is seen is time of the run too.
+            Some(_) | None => (elapsed, false),
         };
         self.last_elapsed = Some(elapsed);
         self.sec = Some(self.sec.unwrap_or(0.0) + passed);
+        same_run.then_some(passed)
     }
 }
 

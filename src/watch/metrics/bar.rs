@@ -23,7 +23,16 @@ pub(super) struct Bar {
     pub(super) numbers: Vec<(String, f64)>,
 }
 
+/// Bars of fewer steps are those of files being loaded.
+const FEWEST_STEPS: u64 = 10;
+
 impl Bar {
+    /// Whether it may be the bar of a training: those with a label are of downloads, tokenizers and
+    /// evaluations.
+    pub(super) fn is_the_runs_own(&self) -> bool {
+        self.label.is_empty() && self.total >= FEWEST_STEPS
+    }
+
     /// The bar in a line; what another process wrote behind it is left out.
     pub(super) fn read(line: &str) -> Option<Self> {
         let (percent, rest) = line.split_once("%|")?;

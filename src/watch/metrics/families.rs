@@ -105,8 +105,7 @@ impl Families {
     pub(in crate::watch) fn line(&mut self, line: &str) -> Taken {
         let bar = Bar::read(line);
         let mut taken = Taken::default();
-        // Bars with a label are those of downloads, tokenizers and evaluations.
-        if let Some(bar) = bar.as_ref().filter(|bar| bar.label.is_empty()) {
+        if let Some(bar) = bar.as_ref().filter(|bar| bar.is_the_runs_own()) {
             taken.progress = self.position.is_none_or(|before| before.iteration != bar.at);
             self.move_to(Position {
                 iteration: bar.at,

@@ -18,7 +18,7 @@ impl Family for HuggingFace {
     }
 
     fn line(&mut self, line: &str, bar: Option<&Bar>) -> Option<Block> {
-        if let Some(bar) = bar.filter(|bar| bar.label.is_empty()) {
+        if let Some(bar) = bar.filter(|bar| bar.is_the_runs_own()) {
             self.bar = Some(bar.clone());
         }
         let numbers = dictionary(line)?;

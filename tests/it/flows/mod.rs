@@ -19,4 +19,5 @@ mod stop_faults;
 mod stop_supervised;
 mod supervised;
 mod twin;
+mod watch;
 mod whole_loop;
