@@ -300,7 +300,8 @@ impl Watching<'_> {
         let before = self.reading.position().map(|at| at.iteration);
         let mut blocks = self.reading.push(&status.log.bytes);
         self.offset = status.log.next_offset();
-        let at_end = self.offset >= status.log.size;
+        // A log that gives nothing is not asked again at once.
+        let at_end = self.offset >= status.log.size || status.log.bytes.is_empty();
         if at_end && status.state.has_ended() {
             blocks.extend(self.reading.finish());
         }

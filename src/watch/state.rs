@@ -284,8 +284,16 @@ fn looked(state: &mut State, look: &Look, now: DateTime<Utc>, terms: &Terms) -> 
         None => state.forget_page(|paged| matches!(paged, Verdict::Plateau(_))),
     }
     let is_silent = silence(state, look.log_age, now) >= patience(state, terms);
-    if is_silent && matches!(job, JobState::Running) {
-        return vec![Effect::AskGpu];
+    match job {
+        JobState::Running if is_silent => return vec![Effect::AskGpu],
+        // The shell answers and the volume does not (E14).
+        JobState::Unknown if is_silent => {
+            let why = "nobody can say what the job does; does its volume answer?".to_owned();
+            if let Some(effects) = state.page(Verdict::Lost { why }) {
+                return effects;
+            }
+        }
+        _ => {}
     }
     vec![Effect::Look]
 }

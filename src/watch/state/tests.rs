@@ -218,11 +218,15 @@ fn without_a_job_the_grace_is_waited_out_and_no_page_goes_out() {
     assert_eq!(effects, [Effect::Finish(2)]);
 }
 
-/// E07: unknown is never dead and never done, and its silence means nothing.
+/// E07, E14: unknown is never dead and never done. A volume that answers nothing for as long as a stall
+/// is lost contact.
 #[test]
-fn an_unknown_job_is_watched_on() {
+fn an_unknown_job_is_watched_on_and_then_lost() {
     let unknown = |_| Look { job: Some(JobState::Unknown), ..running() };
-    assert_eq!(fed(following(), 0, (0..60).map(unknown)).1, [Effect::Look]);
+    assert_eq!(fed(following(), 0, (0..13).map(unknown)).1, [Effect::Look]);
+    let (state, effects) = fed(following(), 0, (0..14).map(unknown));
+    assert_eq!((code(&effects), pages(&effects)), (Some(5), 1));
+    assert!(matches!(state.verdict(), Some(Verdict::Lost { .. })));
 }
 
 /// A stream of numbers that is the same in every run.
@@ -295,7 +299,8 @@ fn every_order_of_events_ends_in_one_verdict_and_no_cause_is_paged_twice() {
             // Clocks jump, also back.
             now += dice.roll(400).cast_signed() - 20;
             let before = state.clone();
-            let (to, effects) = next(&state, &any_event(&mut dice), at(now), &terms());
+            let event = any_event(&mut dice);
+            let (to, effects) = next(&state, &event, at(now), &terms());
             assert!(!effects.is_empty(), "a dead end after {before:?}");
             assert_eq!(to.verdict().map(Verdict::exit_code), code(&effects), "{effects:?}");
             assert!(pages(&effects) <= 1);
@@ -303,7 +308,13 @@ fn every_order_of_events_ends_in_one_verdict_and_no_cause_is_paged_twice() {
                 assert!(before.verdict().is_none(), "a page after the end");
                 let told =
                     before.paged.as_ref().is_some_and(|paged| paged.is_about_the_same_as(verdict));
-                assert!(!told || to.paged != before.paged, "{verdict:?} was paged already");
+                // Only an event that ends a cause lets it be paged anew.
+                let has_ended = match (verdict, &event) {
+                    (Verdict::Failed(_), Event::Looked(look)) => look.finding.is_none(),
+                    (Verdict::Lost { .. }, Event::Looked(look)) => look.grew,
+                    _ => false,
+                };
+                assert!(!told || has_ended, "{verdict:?} was paged already");
             }
             if let Some(verdict) = before.verdict() {
                 assert_eq!(to, before, "nothing changes after {verdict}");
