@@ -15,6 +15,8 @@ mod stop;
 mod supervise;
 mod train_auv;
 mod transport;
+mod watch;
+mod watch_replay;
 mod why;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +35,8 @@ enum Command {
     Mcp(mcp_cmd::McpArgs),
     /// Run a job under supervision: launch, follow, capture, stop, read back.
     Supervise(supervise::SuperviseArgs),
+    /// Follow a job's log and page on failure, plateau and stall; changes nothing.
+    Watch(watch::WatchArgs),
     /// Stop pods and read them back; needs no config that works.
     Stop(stop::StopArgs),
     /// List every pod and volume of the account and whose it is.
@@ -60,6 +64,7 @@ pub fn run(cli: Cli) -> u8 {
     match cli.command {
         Command::Mcp(args) => mcp_cmd::run(&args),
         Command::Supervise(args) => supervise::run(&args),
+        Command::Watch(args) => watch::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Why(args) => why::run(&args),

@@ -116,11 +116,11 @@ impl Tether {
     }
 }
 
-/// The last complete block of a training log.
+/// The newest numbers of a training log.
 pub(crate) fn latest_metrics(log: &[u8]) -> Option<LatestMetrics> {
     let mut parser = MetricsParser::new();
     parser.push(log);
-    parser.blocks().last().map(LatestMetrics::from)
+    parser.latest().as_ref().map(LatestMetrics::from)
 }
 
 impl From<&Block> for LatestMetrics {

@@ -33,6 +33,8 @@ mod unexplained;
 mod usable;
 mod view;
 pub(crate) mod vigil;
+mod watch;
+mod watch_status;
 mod why;
 
 #[cfg(test)]
@@ -54,6 +56,8 @@ pub use sync::{SyncAnswer, SyncProgress};
 pub use terminate::{TerminateAnswer, TerminateStatus};
 pub use unexplained::Unexplained;
 pub use view::{CloudName, PodView, StdinView, StepView, sha256_hex};
+pub use watch::{LogForm, WatchNote, WatchRequest};
+pub use watch_status::{Artifacts, WatchSpec, WatchStatus};
 pub use why::{Counted, Most, RuleTold, Verdict, WhyAnswer, WhyRequest};
 
 use crate::apply::{Notes, Ports, Settings};

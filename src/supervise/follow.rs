@@ -86,9 +86,9 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// The last complete block of the log.
+    /// The newest numbers of the log.
     pub(super) fn latest(&self) -> Option<LatestMetrics> {
-        self.parser.blocks().last().map(LatestMetrics::from)
+        self.parser.latest().as_ref().map(LatestMetrics::from)
     }
 
     /// Iteration and mean reward of every block so far.

@@ -4,7 +4,7 @@ use super::cell::{Cell, Crash, Record, Scenario};
 use super::pod_steps::PodSteps;
 use super::proxy::Proxy;
 use super::victim::{Ended, Victim};
-use crate::flows::fixture::{ensure, Fixture, POD, VEHICLE, VOLUME};
+use crate::flows::fixture::{Fixture, POD, VEHICLE, VOLUME, ensure};
 use podtether::clock::SystemClock;
 use podtether::ledger::{Action, Event, Ledger};
 use serde_json::Value;

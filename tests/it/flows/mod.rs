@@ -21,5 +21,6 @@ mod stop_faults;
 mod stop_supervised;
 mod supervised;
 pub mod twin;
+mod watch;
 mod whole_loop;
 mod why;
