@@ -1,14 +1,16 @@
 //! job_status: everything about one job in one look.
 
-use super::probe::LOOK;
+use super::probe::SHORT;
+use super::status::Seen;
 use super::{CloudName, Tether};
-use crate::domain::{JobId, JobState, Pod, Vehicle};
+use crate::domain::{JobState, Pod, Vehicle};
 use crate::error::Failure;
-use crate::pod::Shell as _;
-use crate::pod::jobs::{self, JobStatus, log_text};
+use crate::pod::jobs::{JobStatus, log_text};
+use crate::pod::{JobLook, Look};
 use crate::watch::metrics::{Block, MetricsParser};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::time::Duration;
 
 /// The answer of job_status.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -38,6 +40,12 @@ pub struct JobStatusAnswer {
     /// The latest numbers that its log shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest_metrics: Option<LatestMetrics>,
+    /// The jobs that live on the pod; missing when nobody can say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_jobs: Option<Vec<String>>,
+    /// What the pod says about itself.
+    #[serde(flatten)]
+    pub seen: Seen,
     /// What else to know.
     pub note: String,
 }
@@ -72,8 +80,10 @@ impl Tether {
         let vehicle = self.vehicle(vehicle)?;
         let id = super::run_job::job_id(id)?;
         let pod = self.running_pod(&vehicle).await?;
-        let status = self.look_at_job(&vehicle, &pod, &id, TAIL_BYTES, None).await?;
-        let text = log_text::clean(&status.log.bytes, status.log.bytes.len());
+        let job = JobLook { id: &id, max_bytes: TAIL_BYTES, offset: None };
+        let (status, seen) = self.look_at_job(&vehicle, &pod, job, SHORT).await?;
+        let log = status.log.clone().unwrap_or_default();
+        let text = log_text::clean(&log.bytes, log.bytes.len());
         let lines: Vec<&str> = text.lines().collect();
         let tail = lines[lines.len().saturating_sub(tail_lines as usize)..].join("\n");
         let shown =
@@ -86,26 +96,37 @@ impl Tether {
             exit_code: status.exit_code,
             meta: status.meta.as_ref().and_then(|meta| serde_json::to_value(meta).ok()),
             log_tail: crate::secret::scrub(shown, &[]),
-            log_bytes: Some(status.log.size),
+            log_bytes: status.log.as_ref().map(|log| log.size),
             log_age_sec: status.log_age.map(|age| age.as_secs()),
-            latest_metrics: latest_metrics(&status.log.bytes),
+            latest_metrics: latest_metrics(&log.bytes),
+            live_jobs: seen
+                .live_jobs
+                .as_ref()
+                .ok()
+                .map(|jobs| jobs.iter().map(ToString::to_string).collect()),
+            seen: Seen::of(&seen.pod),
             note: note(&status),
         })
     }
 
-    /// One look at a job: its state and its log from `offset` on, or the last `bytes` of it.
+    /// One look at a job and its pod. Another machine that answers at the pod's address says nothing
+    /// about the job (F01).
     pub(crate) async fn look_at_job(
         &self,
         vehicle: &Vehicle,
         pod: &Pod,
-        id: &JobId,
-        bytes: u32,
-        offset: Option<u64>,
-    ) -> Result<JobStatus, Failure> {
-        let shell = self.shell(vehicle, pod)?;
-        let command = jobs::status_command(&vehicle.volume_mount_path, id, bytes, offset);
-        let output = shell.run(&command, LOOK).await?;
-        jobs::parse_status(&output).map_err(|error| super::run_job::pod_failure(&error))
+        job: JobLook<'_>,
+        patience: Duration,
+    ) -> Result<(JobStatus, Look), Failure> {
+        let mut look = self.look(vehicle, pod, patience, false, Some(job)).await?;
+        if let Some(other) = look.pod.pod_id.as_ref().filter(|id| **id != pod.id) {
+            let error = format!("pod {other} answers at the address of pod {}", pod.id);
+            return Err(super::run_job::pod_failure(&error));
+        }
+        let status = look.job.take();
+        let status = status
+            .ok_or_else(|| super::run_job::pod_failure(&"the look tells nothing about the job"))?;
+        Ok((status, look))
     }
 }
 

@@ -5,6 +5,7 @@ mod audit;
 mod boot;
 mod command_line;
 mod ensure;
+mod end_exec;
 mod exec;
 mod gather;
 mod gpus;
@@ -23,6 +24,7 @@ mod sync;
 mod terminate;
 mod usable;
 mod view;
+mod volume_health;
 
 #[cfg(test)]
 mod tests;

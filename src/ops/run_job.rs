@@ -6,7 +6,7 @@ use crate::apply::{self, StepOutcome};
 use crate::domain::{Ceiling, JobEnd, JobId, JobName, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::WorstCase;
-use crate::plan::{self, Intent, LaunchSpec};
+use crate::plan::{self, Intent, LaunchSpec, VolumeHealth};
 use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -73,6 +73,8 @@ pub(crate) struct PlannedJob {
     pub(crate) id: JobId,
     pub(crate) ceiling: Ceiling,
     approved: crate::guard::Approved,
+    /// The volume as it looked, which was good enough.
+    health: VolumeHealth,
     /// Held from the look at the live jobs to the launch (B05).
     turn: Mutex<Option<File>>,
 }
@@ -97,7 +99,10 @@ impl Tether {
         let end = if request.auto_stop { JobEnd::AutoStop } else { JobEnd::Left };
         let job = self.plan_job(request, end).await?;
         if request.dry_run {
-            let hint = "This is what the call would send; nothing was changed.".to_owned();
+            let hint = format!(
+                "This is what the call would send; nothing was changed. {}",
+                super::volume_health::told(&job.vehicle, &job.health)
+            );
             let plan = Some(StepView::all(job.approved.steps(), &*self.cloud));
             let worst_case = job.worst_case().told();
             return Ok(RunJobAnswer {
@@ -122,6 +127,7 @@ impl Tether {
             Ceiling::new("max_runtime_sec", request.max_runtime_sec, vehicle.timeouts.job)
                 .map_err(Failure::bad_input)?;
         command_line::check_command(&request.command, "the command that the job runs")?;
+        command_line::check_job_command(&request.command)?;
         let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
         let turn = if request.dry_run { None } else { self.turn(TURN).await? };
         let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
@@ -129,9 +135,8 @@ impl Tether {
         if pod.price.known().is_none() {
             pod.price = self.catalog_price(&pod).await;
         }
-        if !request.force {
-            facts.live_jobs = self.live_jobs(&vehicle, &pod).await;
-        }
+        (facts.live_jobs, facts.volume_health) = self.before_a_job(&vehicle, &pod).await;
+        let health = facts.volume_health.clone();
         let started_at = self.clock.now();
         let id = JobId::new(started_at, &name, rand::rng().random::<u16>());
         let spec = LaunchSpec {
@@ -155,7 +160,7 @@ impl Tether {
         let draft =
             plan::on_pod(&vehicle, request.vehicle.is_some(), intent, steps, Some(pod.price));
         let approved = self.review_spend(draft, facts).await?;
-        Ok(PlannedJob { vehicle, pod, id, ceiling, approved, turn: Mutex::new(turn) })
+        Ok(PlannedJob { vehicle, pod, id, ceiling, approved, health, turn: Mutex::new(turn) })
     }
 
     /// Starts a planned job.
