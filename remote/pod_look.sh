@@ -76,29 +76,9 @@ lives_on() {
 }
 # --- end of liveness ---
 
-encoded() { base64 | tr -d '\n'; }
-
-free_kib() { df -Pk -- "$1" 2>/dev/null | awk 'NR == 2 { print $4 }'; }
-device_of() { stat -c %d -- "$1" 2>/dev/null || stat -f %d -- "$1" 2>/dev/null; }
-
+# --- verdict: the same text in every script that needs it; a unit test compares them ---
 # Prints when file $1 was written, in seconds by the clock of its file system.
 written() { stat -c %Y -- "$1" 2>/dev/null || stat -f %m -- "$1" 2>/dev/null; }
-
-# Prints "$1=absent", "$1=unreadable" or "$1=present", then the start of the file $2 as "$1_b64".
-show_file() {
-  local content
-  if content=$(head -c "$3" -- "$2" 2>/dev/null | encoded && [ "${PIPESTATUS[0]}" -eq 0 ]); then
-    echo "$1=present"
-    echo "$1_b64=$content"
-  elif is_absent "$2"; then
-    echo "$1=absent"
-  else
-    echo "$1=unreadable"
-  fi
-}
-
-# Whether $1 is not there, as far as its folder can tell: an unmounted or stale volume cannot.
-is_absent() { ! [ -e "$1" ] && ! [ -L "$1" ] && ls -- "$(dirname -- "$1")" >/dev/null 2>&1; }
 
 # Seconds since the file $1 of the job folder $2 was written, never below 0. The launch left a note of
 # the machine's uptime: against it and against the note's own time neither a clock that was set nor a
@@ -116,6 +96,50 @@ age_of() {
   fi
   echo "$((age > 0 ? age : 0))"
 }
+
+# What is known of the job in folder $1: live, over or unknown.
+verdict() {
+  local line='' code='' age
+  # With an exit code the job is over, though its wrapper may still be stopping the pod.
+  { read -r -n 64 code <"$1/exit_code"; } 2>/dev/null
+  case $code in '' | *[!0-9]*) ;; *) echo over && return ;; esac
+  if ! [ -e "$1/pid" ]; then
+    # Not launched yet, or launched this minute, or never come up.
+    age=
+    if [ -d "$1/launched" ]; then age=$(age_of "$1/launched" "$1"); fi
+    if [ "${age:-60}" -lt 60 ]; then echo live; else echo over; fi
+    return
+  fi
+  line=$(cat -- "$1/pid" 2>/dev/null) || { echo unknown && return; }
+  case $(liveness "$line") in
+    alive) echo live ;;
+    dead) if [ "$(lives_on "${line%% *}")" = yes ]; then echo live; else echo over; fi ;;
+    malformed) echo unknown ;;
+    *) echo over ;;
+  esac
+}
+# --- end of verdict ---
+
+encoded() { base64 | tr -d '\n'; }
+
+free_kib() { df -Pk -- "$1" 2>/dev/null | awk 'NR == 2 { print $4 }'; }
+device_of() { stat -c %d -- "$1" 2>/dev/null || stat -f %d -- "$1" 2>/dev/null; }
+
+# Prints "$1=absent", "$1=unreadable" or "$1=present", then the start of the file $2 as "$1_b64".
+show_file() {
+  local content
+  if content=$(head -c "$3" -- "$2" 2>/dev/null | encoded && [ "${PIPESTATUS[0]}" -eq 0 ]); then
+    echo "$1=present"
+    echo "$1_b64=$content"
+  elif is_absent "$2"; then
+    echo "$1=absent"
+  else
+    echo "$1=unreadable"
+  fi
+}
+
+# Whether $1 is not there, as far as its folder can tell: an unmounted or stale volume cannot.
+is_absent() { ! [ -e "$1" ] && ! [ -L "$1" ] && ls -- "$(dirname -- "$1")" >/dev/null 2>&1; }
 
 # The pod's id: the provider's start script writes the environment file some seconds after sshd is
 # up, so the first process is asked too.
@@ -187,28 +211,6 @@ writable() {
     echo "writable_b64=$(printf '%s' "$said" | tail -c 300 | encoded)"
   fi
   rm -f -- "$file.$$" "$file"
-}
-
-# What is known of the job in folder $1: live, over or unknown.
-verdict() {
-  local line='' code='' age
-  # With an exit code the job is over, though its wrapper may still be stopping the pod.
-  { read -r -n 64 code <"$1/exit_code"; } 2>/dev/null
-  case $code in '' | *[!0-9]*) ;; *) echo over && return ;; esac
-  if ! [ -e "$1/pid" ]; then
-    # Not launched yet, or launched this minute, or never come up.
-    age=
-    if [ -d "$1/launched" ]; then age=$(age_of "$1/launched" "$1"); fi
-    if [ "${age:-60}" -lt 60 ]; then echo live; else echo over; fi
-    return
-  fi
-  line=$(cat -- "$1/pid" 2>/dev/null) || { echo unknown && return; }
-  case $(liveness "$line") in
-    alive) echo live ;;
-    dead) if [ "$(lives_on "${line%% *}")" = yes ]; then echo live; else echo over; fi ;;
-    malformed) echo unknown ;;
-    *) echo over ;;
-  esac
 }
 
 # Prints "live=<id>", or "unknown=<id>" where nobody could say, and last "jobs=whole": without it the
@@ -344,7 +346,7 @@ main() {
   { read -r uptime _ <"$proc/uptime"; } 2>/dev/null
   echo "uptime_s=${uptime%%.*}"
   memory
-  if [ -O "$beside/watchdog" ]; then echo "watchdog_b64=$(head -c 4096 -- "$beside/watchdog" | encoded)"; fi
+  if [ -f "$beside/watchdog" ] && [ -O "$beside/watchdog" ]; then echo "watchdog_b64=$(head -c 4096 -- "$beside/watchdog" | encoded)"; fi
   pass_on 4 volume
   pass_on 3 gpu_state
   if [ -n "$hangs" ]; then

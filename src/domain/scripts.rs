@@ -46,10 +46,9 @@ mod tests {
     /// The scripts travel alone and cannot share a file, so they share a text.
     #[test]
     fn every_script_judges_a_process_by_the_same_text() {
-        for (name, scripts) in [
-            ("identity", vec![JOB_WRAPPER, POD_LOOK]),
-            ("liveness", vec![POD_LOOK]),
-        ] {
+        for (name, scripts) in
+            [("identity", vec![JOB_WRAPPER, POD_LOOK]), ("liveness", vec![POD_LOOK])]
+        {
             let texts: Vec<&str> =
                 scripts.iter().map(|script| block(*script, name).unwrap()).collect();
             assert!(texts[0].len() > 200, "{name}");

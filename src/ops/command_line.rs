@@ -50,7 +50,10 @@ const PATH_MAX: usize = 4_096;
 /// the login folder, which lies on the container disk and is gone at the first stop.
 pub(super) fn workdir(vehicle: &Vehicle, given: Option<&str>) -> Result<String, Failure> {
     let workdir = given.unwrap_or(&vehicle.volume_mount_path);
-    if !workdir.starts_with('/') || workdir.chars().any(char::is_control) || workdir.len() >= PATH_MAX {
+    if !workdir.starts_with('/')
+        || workdir.chars().any(char::is_control)
+        || workdir.len() >= PATH_MAX
+    {
         let shown: String = workdir.chars().take(200).collect();
         return Err(Failure::bad_input(format!(
             "workdir={shown:?} is not an absolute path on the pod, below {PATH_MAX} bytes, such as {:?}",

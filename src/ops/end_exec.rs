@@ -8,11 +8,8 @@ use std::time::Duration;
 /// Between TERM and KILL.
 const GRACE_SEC: u32 = 3;
 /// For all of it, with a link that is slow.
-const LIMITS: ExecLimits = ExecLimits {
-    timeout: Duration::from_secs(12),
-    stdout_bytes: 4 * 1024,
-    stderr_bytes: 4 * 1024,
-};
+const LIMITS: ExecLimits =
+    ExecLimits { timeout: Duration::from_secs(12), stdout_bytes: 4 * 1024, stderr_bytes: 4 * 1024 };
 
 /// Ends what was run through `run_in.sh` with `mark`; the answer is a sentence for people. An SSH server
 /// delivers no signals for root, so this takes a second command (facts on SSH, measured).

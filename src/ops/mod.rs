@@ -4,8 +4,8 @@
 mod audit;
 mod boot;
 mod command_line;
-mod ensure;
 mod end_exec;
+mod ensure;
 mod exec;
 mod gather;
 mod gpus;

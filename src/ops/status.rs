@@ -177,7 +177,8 @@ impl Tether {
         };
         if pod.status == PodStatus::Running {
             // Volume and GPU are given a little less than the answer has, so that the rest is told.
-            let patience = left().saturating_sub(Duration::from_millis(500)).min(super::probe::SHORT);
+            let patience =
+                left().saturating_sub(Duration::from_millis(500)).min(super::probe::SHORT);
             let look = self.look(&vehicle, pod, patience, false, None);
             let look = tokio::time::timeout(left(), look).await;
             match look.unwrap_or_else(|_| Err(super::usable::slow_shell(pod))) {

@@ -66,7 +66,8 @@ impl Tether {
                     }
                     // Looked at again until the wait is over, like a driver.
                     Ok(probe) if !probe.volume_answers => {
-                        why = format!("its volume at {} is unresponsive", vehicle.volume_mount_path);
+                        why =
+                            format!("its volume at {} is unresponsive", vehicle.volume_mount_path);
                     }
                     Ok(probe) => {
                         boot::proven(vehicle);

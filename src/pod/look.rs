@@ -113,7 +113,7 @@ pub fn look_command(at: &LookAt<'_>) -> RemoteCommand {
         |job| (job.id.to_string(), job.max_bytes, job.offset),
     );
     let args = [
-        at.mount.trim_end_matches('/').to_owned(),
+        if at.mount == "/" { at.mount } else { at.mount.trim_end_matches('/') }.to_owned(),
         at.pod.0.clone(),
         at.token.to_owned(),
         at.patience.as_secs().max(1).to_string(),

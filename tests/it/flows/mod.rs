@@ -11,6 +11,7 @@ mod guards;
 mod journal;
 mod limits;
 mod lost_contact;
+mod pod_faults;
 mod refusals;
 mod seeing;
 mod shown_faults;
