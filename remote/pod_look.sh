@@ -139,7 +139,7 @@ show_file() {
 }
 
 # Whether $1 is not there, as far as its folder can tell: an unmounted or stale volume cannot.
-is_absent() { ! [ -e "$1" ] && ! [ -L "$1" ] && ls -- "$(dirname -- "$1")" >/dev/null 2>&1; }
+is_absent() { ! [ -e "$1" ] && ! [ -L "$1" ] && ls -- "$(dirname -- "$1")/." >/dev/null 2>&1; }
 
 # The pod's id: the provider's start script writes the environment file some seconds after sshd is
 # up, so the first process is asked too.
@@ -217,8 +217,9 @@ writable() {
 # volume could not be listed, which must not look like one without jobs (E14).
 jobs_of() {
   local dir word
-  ls -- "$1" >/dev/null || return
-  if [ -e "$1/jobs" ]; then ls -- "$1/jobs" >/dev/null || return; fi
+  # With a dot: of a link that leads nowhere ls else lists the link itself.
+  ls -- "$1/." >/dev/null || return
+  if [ -e "$1/jobs" ]; then ls -- "$1/jobs/." >/dev/null || return; fi
   for dir in "$1"/jobs/*/; do
     [ -d "$dir" ] || continue
     dir=${dir%/}

@@ -19,7 +19,7 @@ pub const LAUNCH_JOB: Script = script!("launch_job.sh");
 /// `<mount> <pod_id> <token> <seconds> <read|write> <job id|-> <max_bytes> <log_offset|->`: which pod
 /// this is, what it has, which jobs live, and how one job is.
 pub const POD_LOOK: Script = script!("pod_look.sh");
-/// `<folder> <command line> <mark>`: runs somebody's command line in a folder.
+/// `<folder> <mark> <command line>`: runs somebody's command line in a folder.
 pub const RUN_IN: Script = script!("run_in.sh");
 /// `<mark> <seconds>`: ends what [`RUN_IN`] has begun.
 pub const END_EXEC: Script = script!("end_exec.sh");

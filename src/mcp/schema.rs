@@ -9,7 +9,10 @@ use std::sync::Arc;
 /// The schema of a tool's arguments.
 pub fn input<T: JsonSchema>() -> Arc<JsonObject> {
     let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
-    Arc::new(tidy(schema.to_value()))
+    let mut object = tidy(schema.to_value());
+    // "Arguments of …" stands beside the tool's own name.
+    object.remove("description");
+    Arc::new(object)
 }
 
 /// The schema of a tool's answer, with the `truncated` flag that every answer may carry.

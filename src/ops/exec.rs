@@ -76,7 +76,7 @@ impl Tether {
         let facts = self.gather(Needs::default()).await?;
         let pod = Self::pick_running(&vehicle, &facts.pods)?;
         let mark = format!("{:016x}", rand::rng().random::<u64>());
-        let words = [workdir.as_str(), request.command.as_str(), mark.as_str()];
+        let words = [workdir.as_str(), mark.as_str(), request.command.as_str()];
         let command = RemoteCommand::script(scripts::RUN_IN, words);
         command_line::check_wire(&command)?;
         let step = PodStep {

@@ -5,7 +5,7 @@ use super::status::Seen;
 use super::{CloudName, Tether};
 use crate::domain::{JobState, Pod, Vehicle};
 use crate::error::Failure;
-use crate::pod::jobs::{JobStatus, log_text};
+use crate::pod::jobs::{JobStatus, LogSlice, log_text};
 use crate::pod::{JobLook, Look};
 use crate::watch::metrics::{Block, MetricsParser};
 use schemars::JsonSchema;
@@ -40,12 +40,11 @@ pub struct JobStatusAnswer {
     /// The latest numbers that its log shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest_metrics: Option<LatestMetrics>,
-    /// The jobs that live on the pod; missing when nobody can say.
+    /// Jobs that live on the pod; missing when unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_jobs: Option<Vec<String>>,
-    /// What the pod says about itself.
-    #[serde(flatten)]
-    pub seen: Seen,
+    /// What the pod says of its machine.
+    pub machine: Seen,
     /// What else to know.
     pub note: String,
 }
@@ -83,11 +82,6 @@ impl Tether {
         let job = JobLook { id: &id, max_bytes: TAIL_BYTES, offset: None };
         let (status, seen) = self.look_at_job(&vehicle, &pod, job, SHORT).await?;
         let log = status.log.clone().unwrap_or_default();
-        let text = log_text::clean(&log.bytes, log.bytes.len());
-        let lines: Vec<&str> = text.lines().collect();
-        let tail = lines[lines.len().saturating_sub(tail_lines as usize)..].join("\n");
-        let shown =
-            tail.char_indices().rev().nth(SHOWN_BYTES).map_or(tail.as_str(), |(at, _)| &tail[at..]);
         Ok(JobStatusAnswer {
             cloud: self.cloud_name(),
             vehicle: vehicle.name.0.clone(),
@@ -95,7 +89,7 @@ impl Tether {
             state: status.state,
             exit_code: status.exit_code,
             meta: status.meta.as_ref().and_then(|meta| serde_json::to_value(meta).ok()),
-            log_tail: crate::secret::scrub(shown, &[]),
+            log_tail: tail(&log, tail_lines as usize),
             log_bytes: status.log.as_ref().map(|log| log.size),
             log_age_sec: status.log_age.map(|age| age.as_secs()),
             latest_metrics: latest_metrics(&log.bytes),
@@ -104,7 +98,7 @@ impl Tether {
                 .as_ref()
                 .ok()
                 .map(|jobs| jobs.iter().map(ToString::to_string).collect()),
-            seen: Seen::of(&seen.pod),
+            machine: Seen::of(&seen.pod),
             note: note(&status),
         })
     }
@@ -128,6 +122,22 @@ impl Tether {
             .ok_or_else(|| super::run_job::pod_failure(&"the look tells nothing about the job"))?;
         Ok((status, look))
     }
+}
+
+/// The last lines of a log for people, without secrets. They are blanked before anything is cut: half
+/// a key is still half a key. What the pod has cut at the front goes up to the next line.
+fn tail(log: &LogSlice, lines: usize) -> String {
+    let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let start = match log.bytes.iter().position(is_break) {
+        Some(at) if log.offset > 0 => at + 1,
+        _ => 0,
+    };
+    let bytes = log.bytes.get(start..).unwrap_or_default();
+    let text = crate::secret::scrub(&log_text::clean(bytes, bytes.len()), &[]);
+    let all: Vec<&str> = text.lines().collect();
+    let last = all[all.len().saturating_sub(lines)..].join("\n");
+    let cut = last.char_indices().rev().nth(SHOWN_BYTES).map_or(0, |(at, _)| at);
+    last[cut..].to_owned()
 }
 
 /// The last complete block of a training log.
@@ -174,4 +184,40 @@ fn note(status: &JobStatus) -> String {
     let more = status.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
     let lives = if status.lives_on { " Processes of the job live on." } else { "" };
     format!("{state}{more}{lives}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(offset: u64, text: &str) -> LogSlice {
+        let bytes = text.as_bytes().to_vec();
+        LogSlice { offset, size: offset + bytes.len() as u64, bytes }
+    }
+
+    #[test]
+    fn as_many_lines_as_asked_for_are_shown() {
+        let log = slice(0, "one\n10%\r20%\r\n\x1b[1mthree\x1b[m\0\n");
+        for (lines, shown) in
+            [(0, ""), (1, "three"), (2, "20%\nthree"), (usize::MAX, "one\n20%\nthree")]
+        {
+            assert_eq!(tail(&log, lines), shown);
+        }
+        assert_eq!(tail(&slice(0, &"x".repeat(20_000)), 5).len(), SHOWN_BYTES + 1);
+        assert_eq!(tail(&slice(0, ""), 40), "");
+    }
+
+    /// H01: no cut leaves a part of a key behind, neither the pod's nor ours, and where the log goes on
+    /// is counted in the pod's bytes, whatever is blanked.
+    #[test]
+    fn no_cut_shows_a_part_of_a_key() {
+        let key = "rpa_0123456789ABCDEF0123456789ABCDEF";
+        for kept in 1..key.len() {
+            let cut = slice(7, &format!("{}\nnext {key}\n", &key[key.len() - kept..]));
+            assert_eq!(tail(&cut, 40), "next [secret]");
+            assert_eq!(cut.next_offset(), 7 + cut.bytes.len() as u64);
+            let long = format!("{key}{}", " ".repeat(SHOWN_BYTES - kept));
+            assert!(!tail(&slice(0, &long), 1).contains("ABCDEF"), "{kept}");
+        }
+    }
 }

@@ -233,6 +233,7 @@ pub(super) fn pod_failure(error: &impl fmt::Display) -> Failure {
 /// The pod on which a job is looked up.
 pub(super) fn job_id(text: &str) -> Result<JobId, Failure> {
     JobId::parse(text).ok_or_else(|| {
-        Failure::bad_input(format!("job_id={text:?} is not a job id; run_job returns one such as 20260703-132525_train_00ab"))
+        let shown: String = text.chars().take(120).collect();
+        Failure::bad_input(format!("job_id={shown:?} is not a job id; run_job returns one such as 20260703-132525_train_00ab"))
     })
 }

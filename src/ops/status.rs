@@ -94,9 +94,9 @@ pub struct PodStatusAnswer {
     /// Why they are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_jobs_unknown: Option<String>,
-    /// What the pod says about itself.
-    #[serde(flatten)]
-    pub seen: Seen,
+    /// What the pod says of its machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Seen>,
     /// What stops this pod without being asked, with what is proven of it. Empty means nothing does.
     pub fuses: Vec<String>,
     /// What the network volume bills each month; missing when it does not exist.
@@ -145,7 +145,7 @@ impl Tether {
             usd_since_start: None,
             live_jobs: None,
             live_jobs_unknown: None,
-            seen: Seen::default(),
+            machine: None,
             fuses: Vec::new(),
             volume_usd_per_month: facts
                 .volumes_named(&vehicle.network_volume_name)
@@ -195,7 +195,7 @@ impl Tether {
                             vehicle.volume_mount_path
                         );
                     }
-                    answer.seen = Seen::of(&look.pod);
+                    answer.machine = Some(Seen::of(&look.pod));
                 }
                 Err(failure) => {
                     answer.status = PodState::RunningSshPending;

@@ -54,12 +54,12 @@ async fn a_frozen_volume_is_told_and_refuses_a_job_and_never_a_stop() {
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     assert_eq!((told.state, told.log_bytes), (JobState::Running, None), "{told:?}");
     assert!(told.note.contains("volume unresponsive"), "{}", told.note);
-    assert_eq!(told.seen.gpu_util_percent, Some(0));
-    assert!(told.seen.disk_free_gb.is_some() && told.live_jobs.is_none());
+    assert_eq!(told.machine.gpu_util_percent, Some(0));
+    assert!(told.machine.disk_free_gb.is_some() && told.live_jobs.is_none());
     let pod = tether.pod_status(None).await.unwrap();
     assert!(pod.message.contains("unresponsive"), "{pod:?}");
-    assert!(pod.live_jobs_unknown.unwrap().contains("unresponsive"));
-    assert_eq!(pod.seen.gpu_util_percent, Some(0));
+    assert!(pod.live_jobs_unknown.as_ref().unwrap().contains("unresponsive"));
+    assert_eq!(pod.machine.as_ref().unwrap().gpu_util_percent, Some(0));
     let forced = RunJobRequest { force: true, ..job("touch ran") };
     let refused = tether.run_job(&forced).await.unwrap_err();
     assert_eq!(refused.kind, FailureKind::Refused, "{refused}");
@@ -89,7 +89,8 @@ async fn a_full_volume_takes_no_job() {
     let copied = tether.exec_on_pod(&exec("cp /etc/passwd \"$PWD/copy\"")).await.unwrap();
     assert!(copied.stderr.contains("No space left"), "{copied:?}");
     let pod = tether.pod_status(None).await.unwrap();
-    assert_eq!((pod.live_jobs, pod.seen.volume_free_gb), (Some(vec![]), Some(0)));
+    assert_eq!(pod.live_jobs, Some(vec![]));
+    assert_eq!(pod.machine.unwrap().volume_free_gb, Some(0));
     fixture.set_faults(&[]).await;
     let dry = tether.run_job(&RunJobRequest { dry_run: true, ..job("touch ran") }).await.unwrap();
     assert!(dry.hint.contains("took a small file") && dry.hint.contains("GB free"), "{}", dry.hint);

@@ -9,7 +9,7 @@ const MARK: &str = "00ab34cd00ab34cd";
 
 /// As an SSH server starts it: the leader of a group.
 fn begin(bench: &Bench, line: &str, mark: &str) -> std::process::Child {
-    let words = [bench.mount(), line.to_owned(), mark.to_owned()];
+    let words = [bench.mount(), mark.to_owned(), line.to_owned()];
     let command = RemoteCommand::script(scripts::RUN_IN, words);
     let mut command: Command = bench.command(command.argv());
     command.stdin(Stdio::null()).process_group(0).spawn().unwrap()

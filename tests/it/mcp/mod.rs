@@ -3,6 +3,7 @@
 mod bad_lines;
 mod busy;
 mod client;
+mod hostile_words;
 mod lifetime;
 mod rounds;
 pub mod scene;
