@@ -25,7 +25,9 @@ members() {
     # shellcheck disable=SC2086
     set -- ${stat##*) }
     case ${1:-X} in Z | X) continue ;; esac
-    if [ "$4" = "${home:-none}" ]; then echo "$pid"; else echo away; fi
+    # Without a session noted it is just ending, and its environment is gone already.
+    [ -n "$home" ] || continue
+    if [ "$4" = "$home" ]; then echo "$pid"; else echo away; fi
   done < <(grep -lzF -- "PODTETHER_EXEC=$mark:" "$proc"/[0-9]*/environ 2>/dev/null)
   # Also those that emptied their environment and stayed in the group.
   [ -n "$group" ] || return
@@ -53,12 +55,14 @@ main() {
     rounds=$((rounds - 1))
     pids=$(here)
   done
-  if [ -n "$pids" ]; then
+  rounds=30
+  while [ -n "$pids" ] && [ "$rounds" -gt 0 ]; do
     # shellcheck disable=SC2086
     kill -KILL $pids 2>/dev/null
-    sleep 0.2
+    sleep 0.1
+    rounds=$((rounds - 1))
     pids=$(here)
-  fi
+  done
   echo "found=$(count "$found")"
   echo "left=$(count "$pids")"
   echo "away=$(members | grep -c away)"

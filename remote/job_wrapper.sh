@@ -77,14 +77,15 @@ publish() {
 say() { printf '\npodtether: %s\n' "$1" >>"$dir/out.log"; }
 
 # Closes what is open beside stdin, stdout and stderr. A job that inherited a pipe or a lock of whoever
-# launched it would hold it for hours. 255 is the script itself, which bash does not pass on.
+# launched it would hold it for hours. 255 is the script itself, which bash does not pass on. Nothing
+# here may be redirected: bash keeps what it puts aside for that in a descriptor, too.
 close_inherited() {
   local fd
   for fd in /dev/fd/*; do
     fd=${fd##*/}
     case $fd in [012] | 255 | *[!0-9]*) ;; *) eval "exec $fd>&-" ;; esac
   done
-} 2>/dev/null
+}
 
 # Every process as "pid ppid group session state"; a system without /proc has no session to show.
 processes() {

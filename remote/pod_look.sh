@@ -120,26 +120,33 @@ verdict() {
 }
 # --- end of verdict ---
 
-encoded() { base64 | tr -d '\n'; }
+# GNU's breaks lines unless it is told not to, and BSD's cannot be told.
+if base64 -w 0 </dev/null >/dev/null 2>&1; then
+  encoded() { base64 -w 0; }
+else
+  encoded() { base64 | tr -d '\n'; }
+fi
 
-free_kib() { df -Pk -- "$1" 2>/dev/null | awk 'NR == 2 { print $4 }'; }
+free_kib() { df -Pk -- "$1" 2>/dev/null | { read -r _ && read -r _ _ _ free _ && echo "$free"; }; }
 device_of() { stat -c %d -- "$1" 2>/dev/null || stat -f %d -- "$1" 2>/dev/null; }
 
 # Prints "$1=absent", "$1=unreadable" or "$1=present", then the start of the file $2 as "$1_b64".
 show_file() {
   local content
-  if content=$(head -c "$3" -- "$2" 2>/dev/null | encoded && [ "${PIPESTATUS[0]}" -eq 0 ]); then
+  if ! [ -e "$2" ] && is_absent "$2"; then
+    echo "$1=absent"
+  elif content=$(head -c "$3" -- "$2" 2>/dev/null | encoded && [ "${PIPESTATUS[0]}" -eq 0 ]); then
     echo "$1=present"
     echo "$1_b64=$content"
   elif is_absent "$2"; then
-    echo "$1=absent"
+    echo "$1=absent" # it went meanwhile
   else
     echo "$1=unreadable"
   fi
 }
 
 # Whether $1 is not there, as far as its folder can tell: an unmounted or stale volume cannot.
-is_absent() { ! [ -e "$1" ] && ! [ -L "$1" ] && ls -- "$(dirname -- "$1")/." >/dev/null 2>&1; }
+is_absent() { ! [ -e "$1" ] && ! [ -L "$1" ] && ls -- "${1%/*}/." >/dev/null 2>&1; }
 
 # The pod's id: the provider's start script writes the environment file some seconds after sshd is
 # up, so the first process is asked too.
@@ -235,14 +242,13 @@ jobs_of() {
 job() {
   local dir=$1 max=$2 offset=$3 line='' process=none size copy="$beside/${1##*/}.exit_code"
   if ! [ -d "$dir" ]; then
-    if is_absent "$dir" || { is_absent "$(dirname -- "$dir")"; }; then echo exists=no; else echo exists=unknown; fi
+    if is_absent "$dir" || { is_absent "${dir%/*}"; }; then echo exists=no; else echo exists=unknown; fi
     return
   fi
   echo exists=yes
   if [ -d "$dir/launched" ]; then echo "launch_age_s=$(age_of "$dir/launched" "$dir")"; fi
   if line=$(cat -- "$dir/pid" 2>/dev/null); then
     process=$(liveness "$line")
-    echo "pid_b64=$(printf '%s' "$line" | encoded)"
     if [ "$process" = dead ]; then echo "lives_on=$(lives_on "${line%% *}")"; fi
   elif ! is_absent "$dir/pid"; then
     process=unreadable
@@ -299,14 +305,14 @@ pass_on() {
   passing=$!
   # What has come already is passed on in any case.
   while kill -0 "$passing" 2>/dev/null; do
-    if [ "$SECONDS" -ge "$seconds" ] && [ "$rounds" -ge 10 ]; then
+    if [ "$SECONDS" -ge "$seconds" ] && [ "$rounds" -ge 20 ]; then
       { kill -KILL "$passing" && wait "$passing"; } 2>/dev/null
       printf '\n%s=unresponsive\n' "$2"
       hangs=1
       return
     fi
     rounds=$((rounds + 1))
-    sleep 0.02
+    sleep 0.01
   done
 }
 

@@ -68,7 +68,7 @@ fn a_job_starts_with_no_signal_ignored() {
     let (_, status) = bench.finish("exec grep SigIgn /proc/self/status", 60);
     let ours = fs::read_to_string("/proc/self/status").unwrap();
     let inherited = ignored_signals(&ours);
-    let added = ignored_signals(&String::from_utf8(log_of(&status).to_vec()).unwrap()) & !inherited;
+    let added = ignored_signals(std::str::from_utf8(log_of(&status)).unwrap()) & !inherited;
     for (signal, name) in [(1, "HUP"), (2, "INT"), (3, "QUIT"), (13, "PIPE"), (15, "TERM")] {
         assert_eq!(added >> (signal - 1) & 1, 0, "{name}");
     }

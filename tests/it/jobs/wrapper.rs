@@ -264,7 +264,7 @@ fn a_job_that_ran_is_not_run_again() {
     bench.launch(&spec);
     bench.written("runs");
     let dir = bench.job_dir(&spec.job_id);
-    fs::remove_dir(dir.join("launched")).unwrap();
+    fs::remove_dir_all(dir.join("launched")).unwrap();
     let again = bench.run(&launch_steps(&spec).last().unwrap().command);
     assert_eq!(again.stdout.text(), "already_started\n");
     let output = by_hand(&bench, &dir, "9", "0");
