@@ -148,20 +148,41 @@ show_file() {
 # Whether $1 is not there, as far as its folder can tell: an unmounted or stale volume cannot.
 is_absent() { ! [ -e "$1" ] && ! [ -L "$1" ] && ls -- "${1%/*}/." >/dev/null 2>&1; }
 
-# The pod's id: the provider's start script writes the environment file some seconds after sshd is
-# up, so the first process is asked too.
-pod_id() {
-  local file=${PODTETHER_RP_ENVIRONMENT:-/etc/rp_environment} id=''
-  if [ -r "$file" ]; then
-    # shellcheck disable=SC1090,SC2030
-    id=$(unset RUNPOD_POD_ID && set +u && . "$file" >/dev/null 2>&1 && printf '%s' "$RUNPOD_POD_ID")
+# --- environment: the same text in every script that needs it; a unit test compares them ---
+# Prints the value of variable $1 of this pod: from the environment file, else from the first
+# process, else from our own environment. The file is read and never run: the provider's images write
+# it line by line while SSH already answers, so it may end in the middle of a word, and a value with
+# a quote or a `$` makes it something else than it says. Taken are `export NAME="…"`, `NAME='…'` and
+# `NAME=…`; the last one counts. A value whose end is missing is none.
+pod_variable() {
+  local line value found='' whole=1 quote='"' dollar='$' tick='`' slash="\\"
+  while IFS= read -r line || { whole='' && [ -n "$line" ]; }; do
+    line=${line%$'\r'}
+    line=${line#"${line%%[![:space:]]*}"}
+    line=${line#export }
+    line=${line#declare -x }
+    case $line in "$1="*) value=${line#*=} ;; *) continue ;; esac
+    case $value in
+      '"'*'"')
+        value=${value#\"} value=${value%\"}
+        value=${value//"$slash$quote"/$quote}
+        value=${value//"$slash$dollar"/$dollar}
+        value=${value//"$slash$tick"/$tick}
+        value=${value//"$slash$slash"/$slash}
+        ;;
+      "'"*"'") value=${value#\'} value=${value%\'} ;;
+      '"'* | "'"*) continue ;;
+      *) [ -n "$whole" ] || continue && value=${value%%[[:space:]]*} ;;
+    esac
+    found=$value
+  done < <(cat -- "${PODTETHER_RP_ENVIRONMENT:-/etc/rp_environment}" 2>/dev/null)
+  # The first process of a local pod is the user's machine, whose key is none of ours.
+  if [ -z "$found" ] && [ -z "${PODTETHER_LOCAL_POD:-}" ]; then
+    found=$({ tr '\0' '\n' <"${PODTETHER_PROC:-/proc}/1/environ" | sed -n "s/^$1=//p" | head -n 1; } 2>/dev/null)
   fi
-  if [ -z "$id" ]; then
-    id=$({ tr '\0' '\n' </proc/1/environ | sed -n 's/^RUNPOD_POD_ID=//p'; } 2>/dev/null)
-  fi
-  # shellcheck disable=SC2031 # only the subshell above forgot it
-  printf '%s\n' "${id:-${RUNPOD_POD_ID:-}}"
+  printf '%s\n' "${found:-${!1:-}}"
 }
+# --- end of environment ---
 
 gpus() {
   nvidia-smi --query-gpu=driver_version,utilization.gpu,memory.used,memory.total \
@@ -342,7 +363,7 @@ main() {
   local token=$3 uptime='' own
   beside="${TMPDIR:-/tmp}/podtether"
   exec </dev/null
-  own=$(pod_id)
+  own=$(pod_variable RUNPOD_POD_ID)
   [ "$own" = "$2" ] || token=''
   exec 3< <(gpus 2>/dev/null && echo gpu_state=answers)
   exec 4< <(exec 3<&- 2>/dev/null && volume "$token" && echo volume=answers)

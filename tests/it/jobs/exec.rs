@@ -5,7 +5,10 @@ use podtether::domain::{RemoteCommand, scripts};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
-const MARK: &str = "00ab34cd00ab34cd";
+/// A mark of this run: what a failed one left behind must not be found.
+fn mark() -> String {
+    format!("{:016x}", rand::random::<u64>())
+}
 
 /// As an SSH server starts it: the leader of a group.
 fn begin(bench: &Bench, line: &str, mark: &str) -> std::process::Child {
@@ -25,18 +28,19 @@ fn end(bench: &Bench, mark: &str) -> String {
 #[test]
 fn an_end_reaches_the_whole_command_and_nothing_beside_it() {
     let bench = Bench::new();
+    let own = mark();
     let mut child = begin(
         &bench,
         "bash -c 'trap \"\" TERM; echo $BASHPID >stubborn; while :; do sleep 1; done' &\n\
          env -i /bin/bash -c 'echo $$ >bare; while :; do sleep 1; done' &\n\
          setsid bash -c 'echo $$ >away; exec sleep 1000' &\n\
          echo $$ >top; wait",
-        MARK,
+        &own,
     );
-    let mut other = begin(&bench, "echo $$ >other; exec sleep 1000", "00ab34cd00ab34ce");
+    let mut other = begin(&bench, "echo $$ >other; exec sleep 1000", &mark());
     let pids = ["top", "stubborn", "bare"].map(|name| bench.written(name));
     let (away, beside) = (bench.written("away"), bench.written("other"));
-    let said = end(&bench, MARK);
+    let said = end(&bench, &own);
     assert!(said.contains("\nleft=0\naway=1\nend=end_exec.sh\n"), "{said}");
     child.wait().unwrap();
     for pid in pids {
@@ -46,7 +50,7 @@ fn an_end_reaches_the_whole_command_and_nothing_beside_it() {
     Command::new("kill").args(["-KILL", &away]).status().unwrap();
     other.kill().unwrap();
     other.wait().unwrap();
-    assert_eq!(end(&bench, MARK), "found=0\nleft=0\naway=0\nend=end_exec.sh\n");
+    assert_eq!(end(&bench, &own), "found=0\nleft=0\naway=0\nend=end_exec.sh\n");
 }
 
 /// H03: what is no mark finds nothing and ends nothing.
