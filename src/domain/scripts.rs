@@ -16,14 +16,13 @@ pub const STOP_POD: Script = script!("stop_pod.sh");
 pub const PLACE_FILE: Script = script!("place_file.sh");
 /// `<job dir> <script dir> <pod_id> <ceiling_sec> <0|1> <workdir>`: starts a job at most once.
 pub const LAUNCH_JOB: Script = script!("launch_job.sh");
-/// `<job dir> <max_bytes> <log_offset|->`: everything about one job.
-pub const JOB_STATUS: Script = script!("job_status.sh");
-/// `<mount>`: the jobs that live.
-pub const LIVE_JOBS: Script = script!("live_jobs.sh");
-/// `<mount> <pod_id> <token>`: which pod this is, and what it has.
-pub const POD_PROBE: Script = script!("pod_probe.sh");
-/// `<folder> <command line>`: runs somebody's command line in a folder.
+/// `<mount> <pod_id> <token> <seconds> <read|write> <job id|-> <max_bytes> <log_offset|->`: which pod
+/// this is, what it has, which jobs live, and how one job is.
+pub const POD_LOOK: Script = script!("pod_look.sh");
+/// `<folder> <mark> <command line>`: runs somebody's command line in a folder.
 pub const RUN_IN: Script = script!("run_in.sh");
+/// `<mark> <seconds>`: ends what [`RUN_IN`] has begun.
+pub const END_EXEC: Script = script!("end_exec.sh");
 /// `<job dir> <seconds>`: waits for the end of a job.
 pub const AWAIT_EXIT: Script = script!("await_exit.sh");
 
@@ -47,10 +46,9 @@ mod tests {
     /// The scripts travel alone and cannot share a file, so they share a text.
     #[test]
     fn every_script_judges_a_process_by_the_same_text() {
-        for (name, scripts) in [
-            ("identity", vec![JOB_WRAPPER, JOB_STATUS, LIVE_JOBS]),
-            ("liveness", vec![JOB_STATUS, LIVE_JOBS]),
-        ] {
+        for (name, scripts) in
+            [("identity", vec![JOB_WRAPPER, POD_LOOK]), ("liveness", vec![POD_LOOK])]
+        {
             let texts: Vec<&str> =
                 scripts.iter().map(|script| block(*script, name).unwrap()).collect();
             assert!(texts[0].len() > 200, "{name}");

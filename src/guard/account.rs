@@ -9,7 +9,9 @@ use super::rules::{RULES, Rule};
 use super::sum::Sum;
 use super::worst_case::WorstCase;
 use crate::domain::{Ceiling, GpuOffer, JobEnd, Limits, Pod, Price, Usd, UsdPerHour, Vehicle};
-use crate::plan::{Change, Draft, Facts, Intent, LiveJobs, NewPod, Spent, Step, VolumeRef};
+use crate::plan::{
+    Change, Draft, Facts, Intent, LiveJobs, NewPod, Spent, Step, VolumeHealth, VolumeRef,
+};
 
 /// What one rule made of a draft.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,6 +238,18 @@ pub(super) fn looked_at(
             (Intent::Launch { .. }, LiveJobs::Unknown(why)) => Some(format!("not known: {why}")),
             _ => None,
         },
+        "the_volume_is_healthy" => {
+            let path = &vehicle.volume_mount_path;
+            let told = match &facts.volume_health {
+                VolumeHealth::NotAsked => "not looked at".to_owned(),
+                VolumeHealth::Unknown(why) => format!("not known: {why}"),
+                VolumeHealth::Seen { no_volume: Some(why), .. }
+                | VolumeHealth::Seen { no_write: Some(why), .. } => why.clone(),
+                VolumeHealth::Seen { free: Some(free), .. } => format!("{} MB free", free >> 20),
+                VolumeHealth::Seen { .. } => "looked at when a pod is there".to_owned(),
+            };
+            matches!(draft.intent, Intent::Launch { .. }).then(|| format!("{path}: {told}"))
+        }
         "stop_and_terminate_name_their_vehicle" => {
             let must = matches!(draft.intent, Intent::StopPod | Intent::TerminatePod { .. });
             let named = if draft.vehicle_was_named { "named" } else { "not named" };

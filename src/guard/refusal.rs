@@ -53,6 +53,16 @@ pub enum Refusal {
     /// A spot pod.
     #[error("pod {0} is a spot pod, which can vanish with its work; spot is never used")]
     Spot(PodId),
+    /// The volume does not carry a job.
+    #[error(
+        "the volume at {path} is not fit for a job: {why}. Look with exec_on_pod command=\"df -h {path}; ls -la {path}\"; free room, or stop_pod and ensure_pod to mount it anew"
+    )]
+    VolumeUnhealthy {
+        /// Where it is mounted.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The pod does not hang on the vehicle's own volume.
     #[error(
         "the pod is not attached to the vehicle's network volume {volume:?}: {detail}. A volume is attached only at create: terminate the pod and let ensure_pod create it again"
@@ -217,6 +227,7 @@ impl Refusal {
             Self::TooManyBoots { next_at, .. } => {
                 format!("wait until {}", next_at.format("%H:%M:%S UTC"))
             }
+            Self::VolumeUnhealthy { path, .. } => format!("have a healthy volume at {path}"),
             Self::JobIsLive(_) => "wait for it, or force=true".to_owned(),
             Self::LiveJobsUnknown(_) => "try again, or force=true".to_owned(),
             Self::VehicleNotNamed { default } => format!("vehicle={default}"),

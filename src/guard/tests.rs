@@ -4,7 +4,7 @@ use crate::domain::sample::{gpu, offers, pod, vehicle, volume};
 use crate::domain::*;
 use crate::plan::{
     self, Change, Committed, EnsureInputs, Fuse, Intent, LiveJobs, PodStep, RecentBoot,
-    RecentBoots, Spend, Spent, Step, VolumeRef,
+    RecentBoots, Spend, Spent, Step, VolumeHealth, VolumeRef,
 };
 use std::time::Duration;
 
@@ -50,8 +50,13 @@ pub(super) fn facts() -> Facts {
         tolerated: vec![],
         unknown_creates: vec![],
         live_jobs: LiveJobs::Known(vec![]),
+        volume_health: healthy(),
         spend: spend(),
     }
+}
+
+fn healthy() -> VolumeHealth {
+    VolumeHealth::Seen { no_volume: None, no_write: None, free: None }
 }
 
 fn unknown_create() -> plan::UnknownCreate {
@@ -121,6 +126,7 @@ fn worst() -> (Facts, Limits) {
         volumes: vec![volume(), Volume { id: VolumeId("vol2".into()), ..volume() }],
         offers: vec![],
         live_jobs: LiveJobs::Unknown("no answer".into()),
+        volume_health: VolumeHealth::Unknown("no answer".into()),
         unknown_creates: vec![unknown_create()],
         spend: Spend { boots: boots_ago(&[1]), ..Spend::not_asked() },
         ..facts()
@@ -312,6 +318,37 @@ fn a_second_job_is_refused_unless_forced_and_unknown_is_not_none() {
         assert_eq!(refusals(launch(false), &facts, &Limits::default()).len(), 1);
         assert!(refusals(launch(true), &facts, &Limits::default()).is_empty());
     }
+}
+
+/// D11, E14: what a job would write must stay. Doubt refuses the launch, forced or not, and only it.
+#[test]
+fn no_job_is_launched_on_a_volume_that_is_not_healthy() {
+    let seen = |no_volume: Option<&str>, no_write: Option<&str>, free| VolumeHealth::Seen {
+        no_volume: no_volume.map(str::to_owned),
+        no_write: no_write.map(str::to_owned),
+        free,
+    };
+    for (health, says) in [
+        (VolumeHealth::NotAsked, "nobody looked"),
+        (VolumeHealth::Unknown("it is unresponsive".into()), "unresponsive"),
+        (seen(Some("there is none"), None, None), "there is none"),
+        (seen(None, Some("Disk quota exceeded"), Some(1 << 40)), "quota exceeded"),
+        (seen(None, None, Some((1 << 30) - 1)), "1023 MB free"),
+    ] {
+        let facts = Facts { volume_health: health, ..with_pod(|_| {}) };
+        for force in [false, true] {
+            let refused = refusals(launch(force), &facts, &Limits::default());
+            let [refusal @ Refusal::VolumeUnhealthy { .. }] = &refused[..] else {
+                panic!("{refused:?}")
+            };
+            let text = refusal.to_string();
+            assert!(text.contains(says) && text.contains("exec_on_pod"), "{text}");
+        }
+        assert!(ensure_refusals(&facts).is_empty());
+        assert!(review(plan::stop(&vehicle(), true, &facts), &facts, &Limits::default()).is_ok());
+    }
+    let roomy = Facts { volume_health: seen(None, None, Some(1 << 30)), ..with_pod(|_| {}) };
+    assert!(refusals(launch(false), &roomy, &Limits::default()).is_empty());
 }
 
 #[test]

@@ -125,7 +125,9 @@ mod tests {
     use crate::domain::{Ceiling, JobEnd, Limits, Pod, PodStatus, RemoteCommand, Vehicle, sample};
     use crate::guard::review;
     use crate::ledger::{Entry, Event};
-    use crate::plan::{self, Draft, EnsureInputs, Facts, Fuse, Intent, LiveJobs, PodStep};
+    use crate::plan::{
+        self, Draft, EnsureInputs, Facts, Fuse, Intent, LiveJobs, PodStep, VolumeHealth,
+    };
     use crate::plan::{Spend, Spent};
 
     const RATE: i64 = 600_000;
@@ -259,6 +261,11 @@ mod tests {
                 tolerated: vec![],
                 unknown_creates: vec![],
                 live_jobs: LiveJobs::Known(vec![]),
+                volume_health: VolumeHealth::Seen {
+                    no_volume: None,
+                    no_write: None,
+                    free: Some(1 << 40),
+                },
                 spend: Spend {
                     spent: Spent::Known(self.spent()),
                     committed: committed(&Book::of(&self.entries), at(self.minute), |_| {

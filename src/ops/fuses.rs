@@ -1,12 +1,13 @@
 //! Gathers what would stop a pod by itself, for every answer that says so.
 
-use super::probe::LOOK;
+use super::probe::{LOOK, SHORT, live_jobs};
 use super::{Tether, vigil};
 use crate::domain::{
     FuseReport, JobId, JobState, JobsSeen, LiveJob, Pod, UnattendedBill, Vehicle, WatchdogSeen,
     longest_unattended, slowest_proven,
 };
 use crate::plan::{self, LiveJobs};
+use crate::pod::JobLook;
 use futures_util::future::join_all;
 use std::time::Duration;
 
@@ -65,7 +66,8 @@ impl Tether {
     }
 
     async fn live_job(&self, vehicle: &Vehicle, pod: &Pod, id: &JobId) -> LiveJob {
-        let Ok(status) = self.look_at_job(vehicle, pod, id, 1, None).await else {
+        let job = JobLook { id, max_bytes: 1, offset: None };
+        let Ok((status, _)) = self.look_at_job(vehicle, pod, job, SHORT).await else {
             return unread(id);
         };
         let meta = status.meta;
@@ -86,7 +88,10 @@ impl Tether {
         time: Duration,
     ) -> JobsSeen {
         let looking = async {
-            let live = self.live_jobs(vehicle, pod).await;
+            let live = match self.look(vehicle, pod, SHORT, false, None).await {
+                Ok(look) => live_jobs(&look),
+                Err(failure) => LiveJobs::Unknown(failure.message),
+            };
             self.jobs_seen(vehicle, pod, &live).await
         };
         tokio::time::timeout(time.min(LOOK.timeout), looking)

@@ -6,7 +6,7 @@ use crate::config::FuseHours;
 use crate::domain::{BudgetWindow, Ceiling, Pod, Price};
 use crate::error::Failure;
 use crate::guard::Approved;
-use crate::plan::{Draft, Facts, Fuse, LiveJobs, Spend, Spent};
+use crate::plan::{Draft, Facts, Fuse, LiveJobs, Spend, Spent, VolumeHealth};
 use std::time::Duration;
 
 /// What a plan needs to know beyond the pods of the account.
@@ -63,6 +63,7 @@ impl Tether {
             tolerated: self.config.tolerated_pods.clone(),
             unknown_creates: Vec::new(),
             live_jobs: LiveJobs::Unknown("the pod was not asked".to_owned()),
+            volume_health: VolumeHealth::NotAsked,
             spend: Spend { fuse: self.fuse(), ..Spend::not_asked() },
         }
     }

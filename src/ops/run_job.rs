@@ -8,7 +8,7 @@ use crate::domain::{Ceiling, JobEnd, JobId, JobName, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::WorstCase;
 use crate::ledger::{Action, Event};
-use crate::plan::{self, Draft, Facts, Intent, LaunchSpec};
+use crate::plan::{self, Draft, Facts, Intent, LaunchSpec, VolumeHealth};
 use chrono::TimeDelta;
 use rand::RngExt as _;
 use schemars::JsonSchema;
@@ -76,6 +76,8 @@ pub(crate) struct PlannedJob {
     pub(crate) id: JobId,
     pub(crate) ceiling: Ceiling,
     approved: crate::guard::Approved,
+    /// The volume as it looked, which was good enough.
+    health: VolumeHealth,
     /// Held from the look at the live jobs to the launch (B05).
     turn: Mutex<Option<File>>,
 }
@@ -110,7 +112,10 @@ impl Tether {
         let end = if request.auto_stop { JobEnd::AutoStop } else { JobEnd::Left };
         let job = self.plan_job(request, end).await?;
         if request.dry_run {
-            let hint = "This is what the call would send; nothing was changed.".to_owned();
+            let hint = format!(
+                "This is what the call would send; nothing was changed. {}",
+                super::volume_health::told(&job.vehicle, &job.health)
+            );
             let plan = Some(StepView::all(job.approved.steps(), &*self.cloud));
             let worst_case = job.worst_case().told();
             return Ok(RunJobAnswer {
@@ -131,9 +136,9 @@ impl Tether {
     ) -> Result<PlannedJob, Failure> {
         let DraftedJob { draft, facts, pod, id, ceiling, turn } =
             self.draft_job(request, end).await?;
-        let vehicle = draft.vehicle.clone();
+        let (vehicle, health) = (draft.vehicle.clone(), facts.volume_health.clone());
         let approved = self.review_spend(draft, facts).await?;
-        Ok(PlannedJob { vehicle, pod, id, ceiling, approved, turn: Mutex::new(turn) })
+        Ok(PlannedJob { vehicle, pod, id, ceiling, approved, health, turn: Mutex::new(turn) })
     }
 
     /// The same before the rules have seen it.
@@ -148,6 +153,7 @@ impl Tether {
             Ceiling::new("max_runtime_sec", request.max_runtime_sec, vehicle.timeouts.job)
                 .map_err(Failure::bad_input)?;
         command_line::check_command(&request.command, "the command that the job runs")?;
+        command_line::check_job_command(&request.command)?;
         let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
         let turn = if request.dry_run { None } else { self.turn(TURN).await? };
         let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
@@ -157,9 +163,7 @@ impl Tether {
             pod.price = self.catalog_price(&pod).await;
         }
         facts.spend.fuse = self.fuse_of_a_plan(&vehicle, &pod, facts.spend.fuse);
-        if !request.force {
-            facts.live_jobs = self.live_jobs(&vehicle, &pod).await;
-        }
+        (facts.live_jobs, facts.volume_health) = self.before_a_job(&vehicle, &pod).await;
         let started_at = self.clock.now();
         let id = JobId::new(started_at, &name, rand::rng().random::<u16>());
         let spec = LaunchSpec {
@@ -311,6 +315,7 @@ pub(super) fn pod_failure(error: &impl fmt::Display) -> Failure {
 /// The pod on which a job is looked up.
 pub(super) fn job_id(text: &str) -> Result<JobId, Failure> {
     JobId::parse(text).ok_or_else(|| {
-        Failure::bad_input(format!("job_id={text:?} is not a job id; run_job returns one such as 20260703-132525_train_00ab"))
+        let shown: String = text.chars().take(120).collect();
+        Failure::bad_input(format!("job_id={shown:?} is not a job id; run_job returns one such as 20260703-132525_train_00ab"))
     })
 }

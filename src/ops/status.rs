@@ -6,6 +6,7 @@ use super::{CloudName, PodView, Tether, unaccounted};
 use crate::domain::{FuseReport, JobsSeen, PodStatus, UnattendedBill, Usd, Volume};
 use crate::error::Failure;
 use crate::plan::LiveJobs;
+use crate::pod::PodProbe;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
@@ -26,6 +27,46 @@ pub enum PodState {
     Error,
     /// A status that is not known here, or a create whose outcome is not known; it counts as billing.
     Unknown,
+}
+
+/// What a look at the pod saw of its machine. A field is missing when the pod did not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Seen {
+    /// GPU use in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_util_percent: Option<u32>,
+    /// GPU memory in use, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_memory_mib: Option<u64>,
+    /// NVIDIA driver of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_version: Option<String>,
+    /// Memory in use, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_percent: Option<u64>,
+    /// Free on the volume, in GB; the provider shows its pool, not the quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume_free_gb: Option<u64>,
+    /// Free on the container disk, in GB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_free_gb: Option<u64>,
+}
+
+impl Seen {
+    pub(super) fn of(pod: &PodProbe) -> Self {
+        let gpu = pod.gpus.first();
+        let gb = |bytes: u64| bytes / 1_000_000_000;
+        Self {
+            gpu_util_percent: gpu.and_then(|gpu| gpu.percent),
+            gpu_memory_mib: gpu.and_then(|gpu| gpu.used_mib),
+            driver_version: pod.driver.clone(),
+            memory_percent: pod
+                .memory
+                .and_then(|(used, total)| used.saturating_mul(100).checked_div(total)),
+            volume_free_gb: pod.mount_free.map(gb),
+            disk_free_gb: pod.disk_free.map(gb),
+        }
+    }
 }
 
 /// The answer of pod_status.
@@ -54,15 +95,9 @@ pub struct PodStatusAnswer {
     /// Why they are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_jobs_unknown: Option<String>,
-    /// GPU use in percent.
+    /// What the pod says of its machine.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub gpu_util_percent: Option<u32>,
-    /// NVIDIA driver of the host.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub driver_version: Option<String>,
-    /// Free space on the volume, in GB. The provider's file system shows its pool, not the quota.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub volume_free_gb: Option<u64>,
+    pub machine: Option<Seen>,
     /// What stops this pod without being asked, each with its proof. Empty when nothing bills.
     pub fuses: Vec<FuseReport>,
     /// What it costs at most when nobody looks after it.
@@ -122,9 +157,7 @@ impl Tether {
             usd_since_start: None,
             live_jobs: None,
             live_jobs_unknown: None,
-            gpu_util_percent: None,
-            driver_version: None,
-            volume_free_gb: None,
+            machine: None,
             fuses: Vec::new(),
             unattended: None,
             grade: None,
@@ -163,15 +196,14 @@ impl Tether {
         };
         let mut jobs_seen = JobsSeen::Unknown(format!("the pod is {}", pod.status));
         if pod.status == PodStatus::Running {
-            let probe = tokio::time::timeout(left(), self.probe(&vehicle, pod)).await;
-            match probe.unwrap_or_else(|_| Err(super::usable::slow_shell(pod))) {
-                Ok(probe) => {
-                    answer.gpu_util_percent = probe.gpus.first().and_then(|gpu| gpu.percent);
-                    answer.driver_version = probe.driver;
-                    answer.volume_free_gb = probe.mount_free.map(|bytes| bytes / 1_000_000_000);
-                    let jobs = tokio::time::timeout(left(), self.live_jobs(&vehicle, pod)).await;
-                    let slow = |_| LiveJobs::Unknown("the pod did not answer in time".to_owned());
-                    let live = jobs.unwrap_or_else(slow);
+            // Volume and GPU are given a little less than the answer has, so that the rest is told.
+            let patience =
+                left().saturating_sub(Duration::from_millis(500)).min(super::probe::SHORT);
+            let look = self.look(&vehicle, pod, patience, false, None);
+            let look = tokio::time::timeout(left(), look).await;
+            match look.unwrap_or_else(|_| Err(super::usable::slow_shell(pod))) {
+                Ok(look) => {
+                    let live = super::probe::live_jobs(&look);
                     let looking = self.jobs_seen(&vehicle, pod, &live);
                     jobs_seen = tokio::time::timeout(left(), looking).await.unwrap_or_else(|_| {
                         JobsSeen::Unknown("the pod did not answer in time".to_owned())
@@ -182,6 +214,13 @@ impl Tether {
                         }
                         LiveJobs::Unknown(why) => answer.live_jobs_unknown = Some(why),
                     }
+                    if !look.pod.volume_answers {
+                        answer.message = format!(
+                            "Running and usable over SSH, but its volume at {} is unresponsive.",
+                            vehicle.volume_mount_path
+                        );
+                    }
+                    answer.machine = Some(Seen::of(&look.pod));
                 }
                 Err(failure) => {
                     answer.status = PodState::RunningSshPending;

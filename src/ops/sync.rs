@@ -99,8 +99,9 @@ fn checked_subdir(subdir: &str) -> Result<String, Failure> {
             .split('/')
             .any(|part| part.is_empty() || part == "." || part == ".." || part.starts_with('-'));
     if bad {
+        let shown: String = subdir.chars().take(200).collect();
         return Err(Failure::bad_input(format!(
-            "subdir={subdir:?} is not a folder below the mount path; give a relative path such as \"jobs\" or \"IsaacLab/logs\""
+            "subdir={shown:?} is not a folder below the mount path; give a relative path such as \"jobs\" or \"IsaacLab/logs\""
         )));
     }
     Ok(trimmed.to_owned())

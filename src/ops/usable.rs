@@ -58,9 +58,17 @@ impl Tether {
                         return Ok(Reached::NoGpu(pod));
                     }
                     // Looked at again until the wait is over: the driver may come up late.
+                    Ok(probe) if probe.gpus.is_empty() && !probe.gpu_answers => {
+                        why = "nvidia-smi does not answer".to_owned();
+                    }
                     Ok(probe) if probe.gpus.is_empty() => {
                         has_no_gpu = true;
                         why = "nvidia-smi shows no GPU".to_owned();
+                    }
+                    // Looked at again until the wait is over, like a driver.
+                    Ok(probe) if !probe.volume_answers => {
+                        why =
+                            format!("its volume at {} is unresponsive", vehicle.volume_mount_path);
                     }
                     Ok(probe) => {
                         boot::proven(vehicle);

@@ -1,11 +1,14 @@
 //! The thin loop around the machine of a watch: looks at the job, its log, its GPU and its pod, and keeps the
 //! status file true. It changes nothing at the provider and nothing on the pod.
 
+use super::probe::{LONG, live_jobs};
 use super::watch_status::{Artifacts, Kept, Resume, WatchSpec, WatchStatus};
 use super::{Tether, run_job};
 use crate::domain::{JobId, Pod, Vehicle};
 use crate::error::{Failure, FailureKind};
 use crate::plan::LiveJobs;
+use crate::pod::JobLook;
+use crate::pod::jobs::LogSlice;
 use crate::watch::metrics::{FamilyName, Pattern};
 use crate::watch::state::{self, Effect, Event, Look, State, Terms};
 use crate::watch::{LogReading, PlateauRule, Verdict};
@@ -239,7 +242,7 @@ impl Watching<'_> {
         }
         let Some(pod) = self.pod.clone() else { return Event::NoContact };
         match effect {
-            Effect::Discover => match self.tether.live_jobs(&self.vehicle, &pod).await {
+            Effect::Discover => match self.live_jobs(&pod).await {
                 // Ids begin with the time of launch.
                 LiveJobs::Known(jobs) => match jobs.into_iter().max() {
                     Some(job) => {
@@ -281,27 +284,39 @@ impl Watching<'_> {
         }
     }
 
+    async fn live_jobs(&self, pod: &Pod) -> LiveJobs {
+        match self.tether.look(&self.vehicle, pod, LONG, false, None).await {
+            Ok(look) => live_jobs(&look),
+            Err(failure) => LiveJobs::Unknown(failure.message),
+        }
+    }
+
     async fn look(&mut self, pod: &Pod, tell: &mut (dyn FnMut(WatchNote) + Send)) -> Event {
         let Some(job) = self.job.clone() else { return Event::Discovered(false) };
-        let offset = Some(self.offset);
-        let looked = self.tether.look_at_job(&self.vehicle, pod, &job, LOOK_BYTES, offset).await;
+        let job = JobLook { id: &job, max_bytes: LOOK_BYTES, offset: Some(self.offset) };
+        let looked = self.tether.look_at_job(&self.vehicle, pod, job, LONG).await;
         let status = match looked {
-            Ok(status) => status,
+            Ok((status, _)) => status,
             Err(failure) => {
                 tell(WatchNote::Said(format!("the pod did not answer: {}", failure.message)));
                 return Event::NoContact;
             }
         };
-        if status.log.size < self.offset {
+        // A volume that did not answer has not made the log shorter.
+        let log = match &status.log {
+            Some(log) => log.clone(),
+            None => LogSlice { offset: self.offset, size: self.offset, bytes: Vec::new() },
+        };
+        if log.size < self.offset {
             // Another log under the same name: it is read from its start.
             (self.reading, self.offset) = (self.request.form.reading(), 0);
             return self.seen(&status, Vec::new(), true, false);
         }
         let before = self.reading.position().map(|at| at.iteration);
-        let mut blocks = self.reading.push(&status.log.bytes);
-        self.offset = status.log.next_offset();
+        let mut blocks = self.reading.push(&log.bytes);
+        self.offset = log.next_offset();
         // A log that gives nothing is not asked again at once.
-        let at_end = self.offset >= status.log.size || status.log.bytes.is_empty();
+        let at_end = self.offset >= log.size || log.bytes.is_empty();
         if at_end && status.state.has_ended() {
             blocks.extend(self.reading.finish());
         }
@@ -326,7 +341,7 @@ impl Watching<'_> {
         Event::Looked(Box::new(Look {
             job: Some(status.state),
             exit_code: status.exit_code,
-            grew: !status.log.bytes.is_empty(),
+            grew: status.log.as_ref().is_some_and(|log| !log.bytes.is_empty()),
             at_end,
             log_age: status.log_age.and_then(|age| TimeDelta::from_std(age).ok()),
             progressed,

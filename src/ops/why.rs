@@ -5,7 +5,7 @@ use super::{CloudName, RunJobRequest, Tether};
 use crate::domain::{JobEnd, JobName, Limits, PodStatus, Price, Usd, Vehicle};
 use crate::error::{Failure, FailureKind};
 use crate::guard::{self, RuleAccount};
-use crate::plan::{self, Committed, Draft, Facts, Intent, LiveJobs, Spent};
+use crate::plan::{self, Committed, Draft, Facts, Intent, LiveJobs, Spent, VolumeHealth};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -214,7 +214,10 @@ impl Tether {
         let price = first.map_or(Price::Unknown, |gpu| facts.price_of(gpu, vehicle.gpu_count));
         // The pod has no job yet, and a stopped one is not looked at for what it had.
         let pods = facts.pods.iter().filter(|pod| pod.name != vehicle.pod_name).cloned().collect();
-        let facts = Facts { pods, live_jobs: LiveJobs::Known(Vec::new()), ..facts };
+        // A pod that is not there has no volume to look at; the launch itself looks.
+        let volume_health = VolumeHealth::Seen { no_volume: None, no_write: None, free: None };
+        let live_jobs = LiveJobs::Known(Vec::new());
+        let facts = Facts { pods, live_jobs, volume_health, ..facts };
         let intent = Intent::Launch { force: request.force, ceiling, end };
         let named = request.vehicle.is_some();
         Ok((plan::on_pod(vehicle, named, intent, Vec::new(), Some(price)), facts))

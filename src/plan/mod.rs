@@ -10,7 +10,7 @@ mod spend;
 mod step;
 
 pub use ensure::{EnsureInputs, ensure};
-pub use facts::{Facts, LiveJobs, UnknownCreate};
+pub use facts::{Facts, LiveJobs, UnknownCreate, VolumeHealth};
 pub use launch::{LaunchSpec, job_dir, launch_steps};
 pub use off::{stop, terminate};
 pub use on_pod::on_pod;

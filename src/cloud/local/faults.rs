@@ -110,6 +110,8 @@ pub(super) const EDGE_1010: &str = "edge-1010";
 pub(super) const EDGE_HTML: &str = "edge-html";
 pub(super) const EMPTY_REPLY: &str = "empty-reply";
 pub(super) const ERROR_AFTER: &str = "error-after-effect";
+pub(super) const FROZEN_VOLUME: &str = "frozen-volume";
+pub(super) const FULL_DISK: &str = "full-disk";
 pub(super) const LATE_ENVIRONMENT: &str = "late-environment";
 pub(super) const LIST_LAG: &str = "list-lag";
 pub(super) const LOCKED: &str = "locked";
@@ -117,12 +119,14 @@ pub(super) const NEVER_BOOTS: &str = "never-boots";
 pub(super) const NO_CAPACITY: &str = "no-capacity";
 pub(super) const NOT_FOUND: &str = "not-found";
 pub(super) const OLD_DRIVER: &str = "old-driver";
+pub(super) const PID_REUSED: &str = "pid-reused";
 pub(super) const PRICE_NAN: &str = "price-nan";
 pub(super) const PRICE_ZERO: &str = "price-zero";
 pub(super) const RATE_LIMITED: &str = "rate-limited";
 pub(super) const RATE_LIMITED_BARE: &str = "rate-limited-bare";
 pub(super) const RATE_LIMITED_LONG: &str = "rate-limited-long";
 pub(super) const READ_ONLY_KEY: &str = "read-only-key";
+pub(super) const REBOOT: &str = "reboot";
 pub(super) const REPLY_DELAYED: &str = "reply-delayed";
 pub(super) const REPLY_LOST: &str = "reply-lost";
 pub(super) const REQUEST_LOST: &str = "request-lost";
@@ -130,6 +134,7 @@ pub(super) const RETIRED: &str = "retired";
 pub(super) const REVOKED: &str = "revoked-key";
 pub(super) const SECOND_PAGE: &str = "second-page";
 pub(super) const SLOW_BOOT: &str = "slow-boot";
+pub(super) const STALE_MOUNT: &str = "stale-mount";
 pub(super) const STALE_PORT: &str = "stale-port";
 pub(super) const STALE_STATUS: &str = "stale-status";
 pub(super) const STATUS_ERROR: &str = "status-error";
@@ -137,6 +142,7 @@ pub(super) const STATUS_UNKNOWN: &str = "status-unknown";
 pub(super) const STOP_REFUSED: &str = "stop-refused";
 pub(super) const STOP_WITHOUT_EFFECT: &str = "stop-without-effect";
 pub(super) const STRANGER: &str = "stranger";
+pub(super) const WRAPPER_KILLED: &str = "wrapper-killed";
 pub(super) const ZERO_GPUS: &str = "zero-gpus";
 pub(super) const ZERO_GPUS_ON_START: &str = "zero-gpus-on-start";
 
@@ -163,6 +169,16 @@ pub const FAULTS: &[FaultKind] = &[
     request(EMPTY_REPLY, ONCE, "requests take effect and are answered with 200 and no body"),
     request(ERROR_AFTER, ONCE, "requests take effect and are answered with 500"),
     state(
+        FROZEN_VOLUME,
+        ALWAYS,
+        "programs of pods hang as long as it is on when they touch the volume",
+    ),
+    state(
+        FULL_DISK,
+        ALWAYS,
+        "programs of pods get `No space left on device` when they write to the volume",
+    ),
+    state(
         LATE_ENVIRONMENT,
         FaultValue::Seconds(2),
         "the environment file is written so much later than SSH is there",
@@ -181,6 +197,11 @@ pub const FAULTS: &[FaultKind] = &[
     ),
     request(NOT_FOUND, ONCE, "requests that name a pod are answered with 404"),
     state(OLD_DRIVER, ALWAYS, "a pod boots on a host with a driver that is too old"),
+    state(
+        PID_REUSED,
+        ONCE,
+        "every process of a pod ends, and the pids of its jobs belong to another one",
+    ),
     state(PRICE_NAN, ALWAYS, "pods and the catalog show the price NaN"),
     state(PRICE_ZERO, ALWAYS, "pods and the catalog show the price 0"),
     request(
@@ -199,6 +220,11 @@ pub const FAULTS: &[FaultKind] = &[
         "requests are answered with 429 and a Retry-After of two minutes",
     ),
     request(READ_ONLY_KEY, ALWAYS, "the account's key may read; a change is answered with 403"),
+    state(
+        REBOOT,
+        ONCE,
+        "the machine of a pod that runs is booted: its processes end, its boot id is new",
+    ),
     request(
         REPLY_DELAYED,
         FaultValue::Seconds(3),
@@ -218,6 +244,7 @@ pub const FAULTS: &[FaultKind] = &[
     ),
     state(SECOND_PAGE, ALWAYS, "lists come in pages of one entry, asked for or not"),
     state(SLOW_BOOT, FaultValue::Seconds(20), "a pod stays STARTING so much longer"),
+    state(STALE_MOUNT, ALWAYS, "the mount of a volume leads nowhere"),
     state(STALE_PORT, ONCE, "after a start so many reads of a pod show the SSH port of before"),
     state(STALE_STATUS, ALWAYS, "lists show a stopped pod as RUNNING"),
     state(
@@ -233,6 +260,11 @@ pub const FAULTS: &[FaultKind] = &[
     state(STOP_REFUSED, ALWAYS, "a pod with a network volume cannot be stopped, only terminated"),
     state(STOP_WITHOUT_EFFECT, ALWAYS, "a stop is answered with 200 and nothing happens"),
     state(STRANGER, ALWAYS, "lists show a running pod of a name that nobody declared"),
+    state(
+        WRAPPER_KILLED,
+        ONCE,
+        "the wrapper of a job is killed, as for want of memory; the job lives on",
+    ),
     state(ZERO_GPUS, ALWAYS, "a pod boots without a GPU"),
     state(
         ZERO_GPUS_ON_START,

@@ -128,6 +128,7 @@ impl Twin {
         let failed = |error| Problem::internal(&format!("pod folder not made: {error}"));
         if kind == Boot::Fresh {
             folder.wipe().map_err(failed)?;
+            folder.forget_mishaps().map_err(failed)?;
         }
         folder.prepare(&self.program, &machine).map_err(failed)?;
         let Some(mount) = &pod.mount else { return Ok(()) };

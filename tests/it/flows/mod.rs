@@ -13,6 +13,7 @@ mod journal;
 mod limits;
 mod lost_contact;
 mod money;
+mod pod_faults;
 mod refusals;
 mod seeing;
 mod shown_faults;

@@ -3,6 +3,7 @@
 mod bad_lines;
 mod busy;
 pub mod client;
+mod hostile_words;
 mod lifetime;
 mod rounds;
 pub mod scene;

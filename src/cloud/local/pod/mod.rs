@@ -2,10 +2,12 @@
 
 mod folder;
 mod host;
+mod mishap;
 mod processes;
 mod session;
 mod sshd;
 
 pub use folder::{Folder, Machine};
-pub use processes::kill_all;
+pub use mishap::{Mishap, give_pids_away};
+pub use processes::{kill_all, kill_wrapper};
 pub use sshd::{Setup as SshdSetup, Sshd};
