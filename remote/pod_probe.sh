@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Proves which pod this is and tells what it has, for a program to read.
-# usage: pod_probe.sh <mount> <pod_id> <token>
+# usage: pod_probe.sh <mount> <pod_id> <token> [who]
+# "who" asks only which pod it is, and nothing that may take long.
 # Prints "key=value" lines, last "end=pod_probe.sh". <token> becomes the volume's identity if it has none
 # and the pod is the expected one: a stale address may lead to somebody else's pod (F01).
 set -u
@@ -52,7 +53,7 @@ main() {
   id=$(pod_id)
   [ "$id" = "$2" ] || token=''
   echo "pod_id=$id"
-  gpus
+  if [ $# -lt 4 ]; then gpus; fi
   echo "mount=$kind"
   echo "mount_free_kib=$(free_kib "$mount")"
   echo "disk_free_kib=$(free_kib /)"
@@ -63,8 +64,8 @@ main() {
   echo end=pod_probe.sh
 }
 
-if [ $# -ne 3 ]; then
-  echo "usage: pod_probe.sh <mount> <pod_id> <token>" >&2
+if [ $# -ne 3 ] && [ "${4:-}" != who ]; then
+  echo "usage: pod_probe.sh <mount> <pod_id> <token> [who]" >&2
   exit 2
 fi
 main "$@"

@@ -15,13 +15,19 @@ pub struct Progress {
     live: bool,
     line_is_open: bool,
     last_plain: Option<Duration>,
+    last_pulling: Option<tokio::time::Instant>,
 }
 
 impl Progress {
     /// Looks once whether stderr is a terminal.
     #[must_use]
     pub fn new() -> Self {
-        Self { live: std::io::stderr().is_terminal(), line_is_open: false, last_plain: None }
+        Self {
+            live: std::io::stderr().is_terminal(),
+            line_is_open: false,
+            last_plain: None,
+            last_pulling: None,
+        }
     }
 
     /// Shows one note.
@@ -43,8 +49,13 @@ impl Progress {
                 }
             }
             Note::Pulling(progress) => {
+                let line = format!("pulling results: {progress}");
+                let due = self.last_pulling.is_none_or(|last| last.elapsed() >= PLAIN_EVERY);
                 if self.live {
-                    self.over(&format!("pulling results: {} bytes", progress.bytes));
+                    self.over(&line);
+                } else if due {
+                    self.last_pulling = Some(tokio::time::Instant::now());
+                    print::note(&format!("  {line}"));
                 }
             }
         }

@@ -16,7 +16,7 @@ pub(super) const LOOK: ExecLimits = ExecLimits {
 };
 
 impl Tether {
-    /// The shell of a pod, without a proof of who answers.
+    /// The shell of a pod. The first connection to a boot proves who answers before anything else.
     pub(crate) fn shell(&self, vehicle: &Vehicle, pod: &Pod) -> Result<Arc<PodShell>, Failure> {
         Ok(self.shells.of(vehicle, pod)?)
     }
@@ -24,8 +24,8 @@ impl Tether {
     /// Asks the pod who it is and what it has.
     pub(super) async fn probe(&self, vehicle: &Vehicle, pod: &Pod) -> Result<PodProbe, Failure> {
         let shell = self.shell(vehicle, pod)?;
-        // The volume's own id is the token: another pod with another volume cannot show it.
-        let token = pod.mounts.first().map_or("none", |mount| mount.volume_id.0.as_str());
+        let token = super::shells::volume_token(pod);
+        let token = token.as_deref().unwrap_or("none");
         let command = pod::probe_command(&vehicle.volume_mount_path, &pod.id, token);
         let output = shell.run(&command, LOOK).await?;
         pod::parse_probe(&output).map_err(|error| super::run_job::pod_failure(&error))

@@ -6,6 +6,6 @@ mod shell;
 pub mod ssh;
 pub mod transfer;
 
-pub use probe::{GpuUse, MountKind, PodProbe, ProbeError, parse_probe, probe_command};
+pub use probe::{GpuUse, MountKind, PodProbe, ProbeError, parse_probe, probe_command, who_command};
 pub use shell::{Captured, ExecLimits, ExecOutput, ExecStatus, Shell, ShellError, ShellErrorKind};
 pub use ssh::PodShell;

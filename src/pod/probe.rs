@@ -62,7 +62,13 @@ pub fn probe_command(mount: &str, pod: &PodId, token: &str) -> RemoteCommand {
     RemoteCommand::script(scripts::POD_PROBE, [mount, &pod.0, token])
 }
 
-/// Reads the answer to [`probe_command`].
+/// Asks a pod only who it is: nothing that could take long on a sick machine.
+#[must_use]
+pub fn who_command(mount: &str, pod: &PodId, token: &str) -> RemoteCommand {
+    RemoteCommand::script(scripts::POD_PROBE, [mount, &pod.0, token, "who"])
+}
+
+/// Reads the answer to [`probe_command`] or [`who_command`].
 ///
 /// # Errors
 /// [`ProbeError`] when it is not whole or makes no sense.

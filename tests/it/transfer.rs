@@ -1,5 +1,9 @@
 //! Pulls from a real OpenSSH server with the real rsync, through the real binary as its transport.
 
+mod ends;
+mod growing;
+mod room;
+
 use crate::sshd::{CEILING, Sshd, descendants, free_port, skip};
 use podtether::domain::RemoteCommand;
 use podtether::pod::ssh::{PodShell, Tuning};
@@ -341,19 +345,27 @@ async fn a_file_that_is_being_written_comes_as_a_snapshot() {
     assert!(scene.pull().await.unwrap().complete);
 }
 
+/// Links to everything that the scripts use but rsync, for a pod's PATH.
+fn without_rsync(folder: &Path) {
+    for program in [
+        "awk", "bash", "date", "df", "find", "head", "perl", "sha256sum", "shasum", "stat", "tail",
+        "tar", "timeout", "xargs",
+    ] {
+        for at in ["/usr/bin", "/bin"] {
+            let path = Path::new(at).join(program);
+            if path.exists() {
+                let _ = symlink(&path, folder.join(program));
+            }
+        }
+    }
+}
+
 /// D05: no rsync on the pod.
 #[tokio::test]
 async fn a_pod_without_rsync_is_served_by_tar() {
     // A PATH of the pod's own, with everything but rsync.
     let folder = tempfile::tempdir().unwrap();
-    for program in ["bash", "tar", "find", "xargs", "sha256sum", "shasum", "perl", "stat"] {
-        for at in ["/usr/bin", "/bin"] {
-            let path = Path::new(at).join(program);
-            if path.exists() {
-                let _ = symlink(&path, folder.path().join(program));
-            }
-        }
-    }
+    without_rsync(folder.path());
     let path = format!("PATH={}", folder.path().display());
     let Some(scene) = Scene::with(&path).await else { return };
     for name in HOSTILE {
@@ -363,7 +375,7 @@ async fn a_pod_without_rsync_is_served_by_tar() {
     let report = scene.pull().await.unwrap();
     assert!(report.complete, "{report:?}");
     assert_eq!((report.carrier, report.files), (Carrier::Tar, 14));
-    assert!(report.warnings.iter().any(|said| said.contains("no rsync")), "{report:?}");
+    assert!(report.warnings.iter().any(|said| said.contains("no apt-get")), "{report:?}");
     assert!(report.warnings.iter().any(|said| said.starts_with("abs was left out")), "{report:?}");
     let names: Vec<String> = tree(&scene.local).into_iter().map(|(name, _)| name).collect();
     assert!(names.len() == 14 && names.contains(&"d/new\nline".to_owned()), "{names:?}");

@@ -2,10 +2,11 @@
 
 mod folder;
 mod host;
+mod link;
 mod processes;
 mod session;
 mod sshd;
 
-pub use folder::{Folder, Machine};
+pub use folder::{Folder, Machine, Missing, find_program};
 pub use processes::kill_all;
 pub use sshd::{Setup as SshdSetup, Sshd};
