@@ -3,7 +3,9 @@
 use super::{CloudName, Tether};
 use crate::domain::PodId;
 use crate::error::{Failure, FailureKind, StillBilling};
-use crate::pod::transfer::{self, Marker, Progress, PullReport, PullRequest, RsyncProgram};
+use crate::pod::transfer::{
+    self, Marker, Progress, PullReport, PullRequest, RsyncProgram, TransferError,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -58,14 +60,16 @@ impl Tether {
         let pod = self.running_pod(&vehicle).await?;
         let remote_dir = format!("{}/{subdir}", vehicle.volume_mount_path.trim_end_matches('/'));
         let local_dir = vehicle.local_log_dir.join(&subdir);
-        let failed = |error: transfer::TransferError| {
-            Failure::new(
+        let failed = |error: TransferError| match error {
+            // The way to the pod has its own words, as for any command.
+            TransferError::Shell(error) => Failure::from(error),
+            error => Failure::new(
                 FailureKind::Transfer,
                 error,
                 "nothing was deleted; call again, a stopped transfer goes on where it was",
             )
             .billing(StillBilling::Yes)
-            .retryable()
+            .retryable(),
         };
         let path = self.surroundings.path.clone().unwrap_or_default();
         // Without rsync here, tar over SSH brings the files; it cannot go on where it was.

@@ -181,10 +181,8 @@ async fn files_go_only_over_connections_to_a_pinned_key() {
         request.target.known_hosts = sshd.path("empty");
         let error = pull(&request, &shell, |_| {}).await.unwrap_err();
         assert!(error.to_string().contains("no host key is pinned"), "{error}");
-        let stops = matches!(
-            error,
-            TransferError::Link { attempts: 1, .. } | TransferError::Shell(_)
-        );
+        let stops =
+            matches!(error, TransferError::Link { attempts: 1, .. } | TransferError::Shell(_));
         assert!(stops && !sshd.path("empty").exists());
     }
 }

@@ -12,7 +12,7 @@ use podtether::pod::transfer::{
 };
 use podtether::pod::{ExecLimits, ExecOutput, Shell, ShellError};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -78,10 +78,21 @@ impl Scene {
     fn wrapped_rsync(&self, body: &str) -> RsyncProgram {
         let path = self.sshd.path("wrapped-rsync");
         let real = self.rsync.path.display();
-        fs::write(&path, format!("#!/bin/bash\nreal='{real}'\n{body}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        program(&path, &format!("real='{real}'\n{body}"));
         RsyncProgram { path, ..self.rsync.clone() }
     }
+}
+
+/// A program of these lines of bash. Written by a process of its own: a file that this process holds
+/// open for writing, if only in a fork of another test's thread, can not be run.
+fn program(path: &Path, body: &str) {
+    let text = format!("#!/bin/bash\n{body}\n");
+    let written = Command::new("sh")
+        .args(["-c", r#"printf %s "$1" >"$0" && chmod 755 "$0""#])
+        .arg(path)
+        .arg(text)
+        .status();
+    assert!(written.unwrap().success());
 }
 
 /// Bytes that no delta can find twice.
@@ -348,8 +359,20 @@ async fn a_file_that_is_being_written_comes_as_a_snapshot() {
 /// Links to everything that the scripts use but rsync, for a pod's PATH.
 fn without_rsync(folder: &Path) {
     for program in [
-        "awk", "bash", "date", "df", "find", "head", "perl", "sha256sum", "shasum", "stat", "tail",
-        "tar", "timeout", "xargs",
+        "awk",
+        "bash",
+        "date",
+        "df",
+        "find",
+        "head",
+        "perl",
+        "sha256sum",
+        "shasum",
+        "stat",
+        "tail",
+        "tar",
+        "timeout",
+        "xargs",
     ] {
         for at in ["/usr/bin", "/bin"] {
             let path = Path::new(at).join(program);

@@ -1,17 +1,12 @@
 //! How transfers end: every exit code of rsync with its own words and retries, no rsync, a shell that
 //! talks.
 
-use super::{Scene, without_rsync};
+use super::{Scene, program, without_rsync};
 use futures_util::future::join_all;
-use podtether::pod::transfer::{Carrier, PullReport, PullRequest, RsyncProgram, TransferError, pull};
+use podtether::pod::transfer::{
+    Carrier, PullReport, PullRequest, RsyncProgram, TransferError, pull,
+};
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
-
-fn program(path: &Path, body: &str) {
-    fs::write(path, format!("#!/bin/bash\n{body}\n")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-}
 
 /// D03: what each code means, how often rsync is run for it, and what is said. In every case all files
 /// had come, so that only the code speaks.
