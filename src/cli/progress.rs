@@ -2,6 +2,7 @@
 //! and then elsewhere.
 
 use super::print;
+use crate::clock::{Clock as _, SystemClock};
 use crate::domain::JobState;
 use crate::supervise::Note;
 use std::io::{IsTerminal as _, Write as _};
@@ -15,7 +16,9 @@ pub struct Progress {
     live: bool,
     line_is_open: bool,
     last_plain: Option<Duration>,
-    last_pulling: Option<tokio::time::Instant>,
+    /// By our own clock: a pull has no time of its own.
+    last_pulling: Option<Duration>,
+    clock: SystemClock,
 }
 
 impl Progress {
@@ -27,6 +30,7 @@ impl Progress {
             line_is_open: false,
             last_plain: None,
             last_pulling: None,
+            clock: SystemClock::new(),
         }
     }
 
@@ -50,11 +54,13 @@ impl Progress {
             }
             Note::Pulling(progress) => {
                 let line = format!("pulling results: {progress}");
-                let due = self.last_pulling.is_none_or(|last| last.elapsed() >= PLAIN_EVERY);
+                let now = self.clock.monotonic();
+                let due =
+                    self.last_pulling.is_none_or(|last| now.saturating_sub(last) >= PLAIN_EVERY);
                 if self.live {
                     self.over(&line);
                 } else if due {
-                    self.last_pulling = Some(tokio::time::Instant::now());
+                    self.last_pulling = Some(now);
                     print::note(&format!("  {line}"));
                 }
             }

@@ -6,9 +6,8 @@ use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Between two notifications.
@@ -56,11 +55,8 @@ pub(super) fn scope<F: Future>(call: Option<Ongoing>, work: F) -> impl Future<Ou
 
 /// Tells a client how a pull goes, at most once a second, when it asked for that.
 pub(super) struct Teller {
-    sender: Option<mpsc::UnboundedSender<ProgressNotificationParam>>,
+    latest: Option<watch::Sender<SyncProgress>>,
     pump: Option<JoinHandle<()>>,
-    token: Option<ProgressToken>,
-    told: u64,
-    next: Instant,
 }
 
 impl Teller {
@@ -68,37 +64,17 @@ impl Teller {
     pub(super) fn of_call() -> Self {
         let call = current();
         let token = call.as_ref().and_then(|call| call.token.clone());
-        let call = call.filter(|_| token.is_some());
-        let (sender, mut receiver) = mpsc::unbounded_channel();
-        let pump = call.map(|call| {
-            tokio::spawn(async move {
-                while let Some(told) = receiver.recv().await {
-                    if call.answered.is_cancelled()
-                        || call.peer.notify_progress(told).await.is_err()
-                    {
-                        return;
-                    }
-                }
-            })
-        });
-        let sender = pump.as_ref().map(|_| sender);
-        Self { sender, pump, token, told: 0, next: Instant::now() }
+        let Some((call, token)) = call.zip(token) else { return Self { latest: None, pump: None } };
+        let (latest, progress) = watch::channel(SyncProgress::default());
+        let pump = tokio::spawn(pump(call, token, progress));
+        Self { latest: Some(latest), pump: Some(pump) }
     }
 
-    /// Tells it. What does not go forward, such as a second attempt at the same file, is not told:
-    /// the protocol wants figures that grow.
-    #[expect(clippy::cast_precision_loss, reason = "the protocol's figures are floats")]
-    pub(super) fn tell(&mut self, progress: &SyncProgress) {
-        let now = Instant::now();
-        let (Some(sender), Some(token)) = (&self.sender, &self.token) else { return };
-        if progress.bytes <= self.told || now < self.next {
-            return;
+    /// Tells it.
+    pub(super) fn tell(&self, progress: SyncProgress) {
+        if let Some(latest) = &self.latest {
+            latest.send_replace(progress);
         }
-        (self.told, self.next) = (progress.bytes, now + EVERY);
-        let told = ProgressNotificationParam::new(token.clone(), progress.bytes as f64)
-            .with_total(progress.total_bytes as f64)
-            .with_message(progress.to_string());
-        let _ = sender.send(told);
     }
 }
 
@@ -107,5 +83,27 @@ impl Drop for Teller {
         if let Some(pump) = &self.pump {
             pump.abort();
         }
+    }
+}
+
+/// Passes on what goes forward; a second attempt at the same file is not told, since the protocol
+/// wants figures that grow.
+#[expect(clippy::cast_precision_loss, reason = "the protocol's figures are floats")]
+async fn pump(call: Ongoing, token: ProgressToken, mut latest: watch::Receiver<SyncProgress>) {
+    let mut told = 0;
+    while latest.changed().await.is_ok() {
+        let progress = *latest.borrow_and_update();
+        if progress.bytes <= told {
+            continue;
+        }
+        told = progress.bytes;
+        let figures = ProgressNotificationParam::new(token.clone(), told as f64)
+            .with_total(progress.total_bytes as f64)
+            .with_message(progress.to_string());
+        let is_over = call.answered.is_cancelled();
+        if is_over || call.peer.notify_progress(figures).await.is_err() {
+            return;
+        }
+        tokio::time::sleep(EVERY).await;
     }
 }

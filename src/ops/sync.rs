@@ -30,8 +30,7 @@ pub struct SyncAnswer {
     pub bytes: u64,
     /// Whether every file is here with the size and SHA-256 that it has on the pod.
     pub complete: bool,
-    /// How that is known: how many files were hashed on both sides now, and how many neither side has
-    /// changed since an earlier pull hashed them.
+    /// How many files were hashed on both sides now, how many are unchanged since they were.
     pub proof: String,
     /// What is missing or differs, at most 50 names.
     #[serde(skip_serializing_if = "Vec::is_empty")]

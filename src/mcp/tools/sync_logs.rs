@@ -16,7 +16,7 @@ pub struct Arguments {
     subdir: String,
     /// The vehicle; the config's default when left out.
     vehicle: Option<String>,
-    /// Hash every file again, also those that neither side has changed since they were last compared.
+    /// Hash unchanged files again, too.
     #[serde(default)]
     rehash: bool,
 }
@@ -26,15 +26,15 @@ impl TetherTool for SyncLogs {
     type Answer = SyncAnswer;
     const NAME: &'static str = "sync_logs";
     const TITLE: &'static str = "Pull results";
-    const DESCRIPTION: &'static str = "Pulls a folder of the pod's volume into the vehicle's local log folder with rsync and checks every file against a SHA-256 manifest made on the pod. Deletes nothing on either side. complete=false names what is missing: call again, it goes on where it was. A pull of more than 45 s answers with a failure of kind timeout and goes on in the background: call again in a minute.";
+    const DESCRIPTION: &'static str = "Pulls a folder of the pod's volume into the vehicle's local log folder and proves every file by SHA-256. Deletes nothing. complete=false names what is missing: call again, it goes on where it was. A pull of more than 45 s answers with a failure of kind timeout and goes on in the background: call again in a minute.";
     const EFFECT: Effect = Effect::Changes { idempotent: true };
     const PATIENCE: Option<Duration> = Some(Duration::from_secs(45));
     const CANCELS: bool = true;
 
     async fn call(tether: &Tether, arguments: Arguments) -> Result<SyncAnswer, Failure> {
         let Arguments { subdir, vehicle, rehash } = arguments;
-        let mut teller = progress::Teller::of_call();
-        let tell = |progress: SyncProgress| teller.tell(&progress);
+        let teller = progress::Teller::of_call();
+        let tell = |progress: SyncProgress| teller.tell(progress);
         tether.sync_logs(&subdir, vehicle.as_deref(), rehash, tell).await
     }
 }
