@@ -4,7 +4,7 @@ mod ends;
 mod growing;
 mod room;
 
-use crate::sshd::{CEILING, Sshd, descendants, free_port, skip};
+use crate::sshd::{CEILING, Sshd, free_port, skip};
 use podtether::domain::RemoteCommand;
 use podtether::pod::ssh::{PodShell, Tuning};
 use podtether::pod::transfer::{
@@ -199,13 +199,12 @@ async fn a_pull_whose_transport_was_killed_goes_on_where_it_was() {
     let limited = scene.wrapped_rsync("exec \"$real\" --bwlimit=6000 \"$@\"");
     let request = PullRequest { rsync: Some(limited), ..scene.request() };
     let killed = AtomicUsize::new(0);
-    let me = std::process::id().to_string();
     let report = pull(&request, &scene.shell, |progress| {
         if progress.bytes > 5_000_000 && killed.load(Ordering::Relaxed) == 0 {
             killed.store(1, Ordering::Relaxed);
             let ours = scene.sshd.folder.path().display().to_string();
-            for pid in descendants(&me).iter().filter(|pid| is_transport_for(pid, &ours)) {
-                let _ = Command::new("kill").args(["-KILL", pid]).output();
+            for pid in transports_for(&ours) {
+                let _ = Command::new("kill").args(["-KILL", &pid]).output();
                 killed.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -220,14 +219,26 @@ async fn a_pull_whose_transport_was_killed_goes_on_where_it_was() {
     assert!(received < SIZE as u64 * 9 / 10, "{received} of {SIZE} bytes were sent again");
 }
 
-/// Other tests of this process pull too, so the transport is known by its rsync.
-fn is_transport_for(pid: &str, folder: &str) -> bool {
-    let of = |what: &str, pid: &str| {
-        let listed = Command::new("ps").args(["-ww", "-o", what, "-p", pid]).output().unwrap();
-        String::from_utf8_lossy(&listed.stdout).trim().to_owned()
-    };
-    let parent = of("ppid=", pid);
-    of("command=", pid).contains("podtether transport") && of("command=", &parent).contains(folder)
+/// Other tests of this process pull too, so a transport is known by its rsync. One look at all
+/// processes: on a busy machine one for each would outlast the transfer.
+fn transports_for(folder: &str) -> Vec<String> {
+    let listed = Command::new("ps").args(["-A", "-ww", "-o", "pid=,ppid=,command="]).output();
+    let text = String::from_utf8_lossy(&listed.unwrap().stdout).into_owned();
+    let processes: Vec<(&str, &str, &str)> = text
+        .lines()
+        .filter_map(|line| {
+            let (pid, rest) = line.trim_start().split_once(' ')?;
+            let (parent, command) = rest.trim_start().split_once(' ')?;
+            Some((pid, parent, command))
+        })
+        .collect();
+    let is_ours =
+        |pid: &str| processes.iter().any(|(of, _, line)| *of == pid && line.contains(folder));
+    processes
+        .iter()
+        .filter(|(_, parent, line)| line.contains("podtether transport") && is_ours(parent))
+        .map(|(pid, _, _)| (*pid).to_owned())
+        .collect()
 }
 
 /// A second pull takes up what an interrupted one left.
