@@ -12,11 +12,11 @@ pub struct SyncLogs;
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
-    /// The folder to pull, relative to the volume's mount path, such as "jobs" or "logs/run1".
+    /// The folder, relative to the mount path, such as "jobs" or "logs/run1".
     subdir: String,
     /// The vehicle; the config's default when left out.
     vehicle: Option<String>,
-    /// Hash unchanged files again, too.
+    /// Hash all files anew.
     #[serde(default)]
     rehash: bool,
 }
@@ -26,7 +26,7 @@ impl TetherTool for SyncLogs {
     type Answer = SyncAnswer;
     const NAME: &'static str = "sync_logs";
     const TITLE: &'static str = "Pull results";
-    const DESCRIPTION: &'static str = "Pulls a folder of the pod's volume into the vehicle's local log folder and proves every file by SHA-256. Deletes nothing. complete=false names what is missing: call again, it goes on where it was. A pull of more than 45 s answers with a failure of kind timeout and goes on in the background: call again in a minute.";
+    const DESCRIPTION: &'static str = "Pulls a folder of the pod's volume into the local log folder and proves every file by SHA-256. Deletes nothing. complete=false names what is missing: call again to go on. Past 45 s it fails with kind timeout and goes on in the background: call again in a minute.";
     const EFFECT: Effect = Effect::Changes { idempotent: true };
     const PATIENCE: Option<Duration> = Some(Duration::from_secs(45));
     const CANCELS: bool = true;
