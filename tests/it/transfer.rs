@@ -236,7 +236,9 @@ fn transports_for(folder: &str) -> Vec<String> {
         |pid: &str| processes.iter().any(|(of, _, line)| *of == pid && line.contains(folder));
     processes
         .iter()
-        .filter(|(_, parent, line)| line.contains("podtether transport") && is_ours(parent))
+        // rsync names the transport behind -e, in its own forks too.
+        .filter(|(_, _, line)| line.contains("podtether transport") && !line.contains(" -e "))
+        .filter(|(_, parent, _)| is_ours(parent))
         .map(|(pid, _, _)| (*pid).to_owned())
         .collect()
 }
