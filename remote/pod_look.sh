@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # One look at a pod, for a program to read: which pod this is, what it has and does, which jobs live,
 # and how one job is.
-# usage: pod_look.sh <mount> <pod_id> <token> <seconds> <read|write> <job id|-> <max_bytes> <log_offset|->
+# usage: pod_look.sh <mount> <pod_id> <token> <seconds> <read|write|who> <job id|-> <max_bytes> <log_offset|->
 # Prints "key=value" lines; contents of files are base64. With an offset the log of the job from there
 # on, with "-" its end, at most <max_bytes> of it. <token> becomes the volume's identity if it has none
 # and the pod is the expected one: a stale address may lead to somebody else's pod (F01). With "write"
-# the volume is written to. The last line is "end=pod_look.sh": without it nothing counts.
+# the volume is written to; with "who" only who answers is told. The last line is "end=pod_look.sh": without it nothing counts.
 #
 # What can hang runs beside this process, which waits for it until <seconds> are over: a volume may put
 # whoever touches it into a sleep that no signal ends (E14), and so may the driver of a sick GPU. Then
@@ -315,6 +315,7 @@ volume() {
     echo "identity=$(identity "$mount" "$1")"
     if [ "$how" = write ]; then writable "$mount"; fi
   fi
+  [ "$how" != who ] || return 0
   jobs_of "$mount"
   if [ "$id" != - ]; then job "$mount/jobs/$id" "$max" "$offset"; fi
 }
@@ -365,7 +366,7 @@ main() {
   exec </dev/null
   own=$(pod_variable RUNPOD_POD_ID)
   [ "$own" = "$2" ] || token=''
-  exec 3< <(gpus 2>/dev/null && echo gpu_state=answers)
+  exec 3< <({ [ "$how" = who ] || gpus 2>/dev/null; } && echo gpu_state=answers)
   exec 4< <(exec 3<&- 2>/dev/null && volume "$token" && echo volume=answers)
   echo "pod_id=$own"
   [ "$id" = - ] || echo "job=$id"
@@ -385,10 +386,10 @@ main() {
 }
 
 case ${4:-x}${7:-x}${8:-x} in *[!0-9-]*) set -- ;; esac
-case ${5:-x} in read | write) ;; *) set -- ;; esac
+case ${5:-x} in read | write | who) ;; *) set -- ;; esac
 case ${6:-x} in */*) set -- ;; esac
 if [ $# -ne 8 ]; then
-  echo "usage: pod_look.sh <mount> <pod_id> <token> <seconds> <read|write> <job id|-> <max_bytes> <log_offset|->" >&2
+  echo "usage: pod_look.sh <mount> <pod_id> <token> <seconds> <read|write|who> <job id|-> <max_bytes> <log_offset|->" >&2
   exit 2
 fi
 main "$@"

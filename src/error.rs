@@ -257,6 +257,11 @@ impl From<ShellError> for Failure {
                 "the pod may still be booting; call ensure_pod or pod_status",
                 true,
             ),
+            Kind::Identity => (
+                FailureKind::SshUnreachable,
+                "the address may be an old one that is somebody else's now; call ensure_pod, which reads it anew",
+                true,
+            ),
             Kind::HostKey => (
                 FailureKind::HostKey,
                 "another machine may answer at this address. Stop the pod with stop_pod; do not send it anything",

@@ -21,7 +21,7 @@ pub(super) const LONG: Duration = Duration::from_secs(8);
 pub(super) const SHORT: Duration = Duration::from_secs(3);
 
 impl Tether {
-    /// The shell of a pod, without a proof of who answers.
+    /// The shell of a pod. The first connection to a boot proves who answers before anything else.
     pub(crate) fn shell(&self, vehicle: &Vehicle, pod: &Pod) -> Result<Arc<PodShell>, Failure> {
         Ok(self.shells.of(vehicle, pod)?)
     }
@@ -42,8 +42,8 @@ impl Tether {
         job: Option<JobLook<'_>>,
     ) -> Result<Look, Failure> {
         let shell = self.shell(vehicle, pod)?;
-        // The volume's own id is the token: another pod with another volume cannot show it.
-        let token = pod.mounts.first().map_or("none", |mount| mount.volume_id.0.as_str());
+        let token = super::shells::volume_token(pod);
+        let token = token.as_deref().unwrap_or("none");
         let mount = &vehicle.volume_mount_path;
         let command =
             pod::look_command(&LookAt { mount, pod: &pod.id, token, patience, write, job });

@@ -108,11 +108,15 @@ pub struct Look {
 /// The command of a look. Its answer may take [`look_answer_bytes`].
 #[must_use]
 pub fn look_command(at: &LookAt<'_>) -> RemoteCommand {
+    RemoteCommand::script(scripts::POD_LOOK, arguments(at))
+}
+
+fn arguments(at: &LookAt<'_>) -> [String; 8] {
     let (id, max, offset) = at.job.map_or_else(
         || ("-".to_owned(), 0, None),
         |job| (job.id.to_string(), job.max_bytes, job.offset),
     );
-    let args = [
+    [
         if at.mount == "/" { at.mount } else { at.mount.trim_end_matches('/') }.to_owned(),
         at.pod.0.clone(),
         at.token.to_owned(),
@@ -121,8 +125,20 @@ pub fn look_command(at: &LookAt<'_>) -> RemoteCommand {
         id,
         max.to_string(),
         offset.map_or_else(|| "-".to_owned(), |offset| offset.to_string()),
-    ];
-    RemoteCommand::script(scripts::POD_LOOK, args)
+    ]
+}
+
+/// How long a volume is waited for that shall show whose it is.
+const WHO_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks a pod only who it is: no jobs, and nothing of a GPU that may be sick. The answer is read by
+/// [`parse_look`]; what it leaves out is unknown there.
+#[must_use]
+pub fn who_command(mount: &str, pod: &PodId, token: &str) -> RemoteCommand {
+    let patience = WHO_PATIENCE;
+    let mut asked = arguments(&LookAt { mount, pod, token, patience, write: false, job: None });
+    asked[4] = "who".to_owned();
+    RemoteCommand::script(scripts::POD_LOOK, asked)
 }
 
 /// The longest answer to a look in bytes, to be kept whole: a cut answer is none.

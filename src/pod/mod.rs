@@ -7,7 +7,8 @@ pub mod ssh;
 pub mod transfer;
 
 pub use look::{
-    GpuUse, JobLook, Look, LookAt, MountKind, PodProbe, look_answer_bytes, look_command, parse_look,
+    GpuUse, JobLook, Look, LookAt, MountKind, PodProbe, look_answer_bytes, look_command,
+    parse_look, who_command,
 };
 pub use shell::{Captured, ExecLimits, ExecOutput, ExecStatus, Shell, ShellError, ShellErrorKind};
 pub use ssh::PodShell;

@@ -18,6 +18,7 @@ mod flows;
 mod hostile_server;
 mod jobs;
 mod key_source;
+mod link;
 mod local_cloud;
 mod mcp;
 mod mcp_python;

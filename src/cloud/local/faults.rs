@@ -113,12 +113,19 @@ pub(super) const ERROR_AFTER: &str = "error-after-effect";
 pub(super) const FROZEN_VOLUME: &str = "frozen-volume";
 pub(super) const FULL_DISK: &str = "full-disk";
 pub(super) const LATE_ENVIRONMENT: &str = "late-environment";
+pub(super) const LINK_DROPS: &str = "link-drops";
+pub(super) const LINK_STALLS: &str = "link-stalls";
 pub(super) const LIST_LAG: &str = "list-lag";
 pub(super) const LOCKED: &str = "locked";
 pub(super) const NEVER_BOOTS: &str = "never-boots";
 pub(super) const NO_CAPACITY: &str = "no-capacity";
+pub(super) const NO_PACKAGES: &str = "no-packages";
+pub(super) const NO_PUBLIC_KEY: &str = "no-public-key";
+pub(super) const NO_RSYNC: &str = "no-rsync";
+pub(super) const NOISY_SHELL: &str = "noisy-shell";
 pub(super) const NOT_FOUND: &str = "not-found";
 pub(super) const OLD_DRIVER: &str = "old-driver";
+pub(super) const OTHER_MACHINE: &str = "other-machine";
 pub(super) const PID_REUSED: &str = "pid-reused";
 pub(super) const PRICE_NAN: &str = "price-nan";
 pub(super) const PRICE_ZERO: &str = "price-zero";
@@ -184,6 +191,16 @@ pub const FAULTS: &[FaultKind] = &[
         "the environment file is written so much later than SSH is there",
     ),
     state(
+        LINK_DROPS,
+        ONCE,
+        "an SSH connection is cut just after a command has begun, which goes on",
+    ),
+    state(
+        LINK_STALLS,
+        FaultValue::Seconds(5),
+        "nothing goes over SSH connections for so long, and none of them ends",
+    ),
+    state(
         LIST_LAG,
         FaultValue::Seconds(5),
         "a new pod is in no list and has no page of its own for so long",
@@ -195,8 +212,17 @@ pub const FAULTS: &[FaultKind] = &[
         ALWAYS,
         "create and start are refused with the provider's words for a lack of machines",
     ),
+    state(NO_PACKAGES, ALWAYS, "a pod boots where apt-get finds no package"),
+    state(NO_PUBLIC_KEY, ALWAYS, "a pod boots without PUBLIC_KEY: its SSH server lets nobody in"),
+    state(NO_RSYNC, ALWAYS, "a pod boots without rsync, which apt-get can install"),
+    state(NOISY_SHELL, ALWAYS, "the shell of pods writes a greeting before each command"),
     request(NOT_FOUND, ONCE, "requests that name a pod are answered with 404"),
     state(OLD_DRIVER, ALWAYS, "a pod boots on a host with a driver that is too old"),
+    state(
+        OTHER_MACHINE,
+        ALWAYS,
+        "what boots at a pod's address is somebody else's machine, by its environment file",
+    ),
     state(
         PID_REUSED,
         ONCE,

@@ -2,8 +2,11 @@
 
 use super::catalog;
 use super::document::{Mount, Pod, Status};
-use super::faults::{LATE_ENVIRONMENT, NEVER_BOOTS, OLD_DRIVER, SLOW_BOOT, ZERO_GPUS};
-use super::pod::{Folder, Machine, Sshd, SshdSetup, kill_all};
+use super::faults::{
+    LATE_ENVIRONMENT, NEVER_BOOTS, NO_PACKAGES, NO_PUBLIC_KEY, NO_RSYNC, OLD_DRIVER, OTHER_MACHINE,
+    SLOW_BOOT, ZERO_GPUS,
+};
+use super::pod::{Folder, Machine, Missing, Sshd, SshdSetup, kill_all};
 use super::problem::Problem;
 use super::twin::Twin;
 use std::path::PathBuf;
@@ -113,9 +116,11 @@ impl Twin {
     fn prepare(&self, pod: &Pod, kind: Boot) -> Result<(), Problem> {
         let folder = self.folder(&pod.id);
         let gpu = catalog::gpu(&pod.gpu_id);
-        let (old, none) = {
+        let (old, none, missing) = {
             let mut faults = self.faults();
-            (faults.happens(OLD_DRIVER), faults.happens(ZERO_GPUS))
+            let missing =
+                Missing { rsync: faults.happens(NO_RSYNC), packages: faults.happens(NO_PACKAGES) };
+            (faults.happens(OLD_DRIVER), faults.happens(ZERO_GPUS), missing)
         };
         let driver = if old { OLD_DRIVER_VERSION } else { catalog::driver(&pod.cuda) };
         let machine = Machine {
@@ -130,7 +135,7 @@ impl Twin {
             folder.wipe().map_err(failed)?;
             folder.forget_mishaps().map_err(failed)?;
         }
-        folder.prepare(&self.program, &machine).map_err(failed)?;
+        folder.prepare(&self.program, &machine, missing).map_err(failed)?;
         let Some(mount) = &pod.mount else { return Ok(()) };
         let Some(link) = self.link(mount) else { return Ok(()) };
         self.unlink(mount);
@@ -149,7 +154,7 @@ impl Twin {
         let setup = SshdSetup {
             pod_id: &pod.id,
             folder: self.folder(&pod.id),
-            public_keys: keys,
+            public_keys: if self.faults().happens(NO_PUBLIC_KEY) { "" } else { keys },
             port: match kind {
                 Boot::Fresh => None,
                 Boot::InPlace => pod.last_port,
@@ -157,6 +162,7 @@ impl Twin {
             },
             port_to_avoid: pod.last_port.filter(|_| kind == Boot::Fresh),
             clock: Arc::clone(&self.clock),
+            faults: self.shared_faults(),
         };
         Sshd::start(setup)
             .await
@@ -165,8 +171,10 @@ impl Twin {
     }
 
     fn write_environment(&self, pod: &Pod, port: Option<u16>) -> Result<(), Problem> {
+        let strange = self.faults().happens(OTHER_MACHINE);
+        let id = if strange { super::twin::fresh_id() } else { pod.id.clone() };
         let mut variables = vec![
-            ("RUNPOD_POD_ID", pod.id.clone()),
+            ("RUNPOD_POD_ID", id),
             ("RUNPOD_DC_ID", pod.data_center.clone()),
             ("RUNPOD_POD_HOSTNAME", format!("{}-{:08x}", pod.id, pod.boot)),
             ("RUNPOD_GPU_COUNT", pod.gpu_count.to_string()),

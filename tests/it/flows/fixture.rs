@@ -10,6 +10,7 @@ use podtether::config::Environment;
 use podtether::ledger::{Ledger, project_folder};
 use podtether::ops::{self, EnsureAnswer, EnsureRequest, EnsureStatus, ExecRequest, Start, Tether};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -155,7 +156,15 @@ impl Fixture {
 
     /// The same by another path to the config.
     pub async fn tether_of(&self, config: &Path) -> Tether {
-        let path = std::env::var_os("PATH").unwrap();
+        self.tether_from(config, std::env::var_os("PATH").unwrap()).await
+    }
+
+    /// The same with other programs on PATH.
+    pub async fn tether_with_path(&self, path: OsString) -> Tether {
+        self.tether_from(&self.config_file(), path).await
+    }
+
+    async fn tether_from(&self, config: &Path, path: OsString) -> Tether {
         let home = self.path("").into_os_string();
         let start = Start {
             config: Some(config.to_owned()),

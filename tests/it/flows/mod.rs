@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod bad_state;
+mod carrying;
 mod dry_run;
 mod end_of_job;
 mod faults;

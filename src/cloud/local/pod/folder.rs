@@ -36,6 +36,15 @@ pub struct Machine {
     pub cuda: String,
 }
 
+/// What a pod lacks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Missing {
+    /// rsync, which apt-get brings.
+    pub rsync: bool,
+    /// Everything that apt-get could bring.
+    pub packages: bool,
+}
+
 /// A pod's folder.
 #[derive(Clone, Debug)]
 pub struct Folder {
@@ -79,12 +88,27 @@ impl Folder {
         self.dir.join("groups")
     }
 
+    /// All programs of the machine but rsync, where a pod is to have none.
+    fn without_rsync(&self) -> PathBuf {
+        self.dir.join("without-rsync")
+    }
+
+    /// There when apt-get is to find nothing.
+    pub fn no_packages(&self) -> PathBuf {
+        self.dir.join("no-packages")
+    }
+
+    /// Where apt-get puts rsync.
+    pub fn installed_rsync(&self) -> PathBuf {
+        self.bin().join("rsync")
+    }
+
     fn environment(&self) -> PathBuf {
         self.disk().join("etc").join("rp_environment")
     }
 
     /// Makes what is missing, and the stand-ins anew: they name this very program.
-    pub fn prepare(&self, program: &Path, machine: &Machine) -> io::Result<()> {
+    pub fn prepare(&self, program: &Path, machine: &Machine, missing: Missing) -> io::Result<()> {
         for folder in [self.home(), self.disk().join("tmp"), self.disk().join("etc")] {
             std::fs::create_dir_all(folder)?;
         }
@@ -93,7 +117,9 @@ impl Folder {
         std::fs::set_permissions(&self.dir, std::fs::Permissions::from_mode(0o700))?;
         std::fs::write(self.machine(), serde_json::to_string(machine)?)?;
         let (program, pod) = (text(program)?, text(&self.dir)?);
-        for name in ["runpodctl", "nvidia-smi"] {
+        self.take_away(missing)?;
+        // apt-get too: a command that is meant for a pod must not change this machine.
+        for name in ["runpodctl", "nvidia-smi", "apt-get"] {
             self.stand_in(name, &[program, "pod-shim", "--pod", pod, name])?;
         }
         for name in ["setsid", "timeout"] {
@@ -102,6 +128,28 @@ impl Folder {
             }
         }
         self.stand_in("podtether", &[program])
+    }
+
+    fn take_away(&self, missing: Missing) -> io::Result<()> {
+        ignore_missing(std::fs::remove_dir_all(self.without_rsync()))?;
+        ignore_missing(std::fs::remove_file(self.no_packages()))?;
+        if missing.packages {
+            std::fs::write(self.no_packages(), "")?;
+        }
+        if !missing.rsync {
+            return Ok(());
+        }
+        std::fs::create_dir(self.without_rsync())?;
+        for folder in SYSTEM_PATH {
+            for program in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                let name = program.file_name();
+                let link = self.without_rsync().join(&name);
+                if name != "rsync" && std::fs::symlink_metadata(&link).is_err() {
+                    std::os::unix::fs::symlink(program.path(), link)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn stand_in(&self, name: &str, words: &[&str]) -> io::Result<()> {
@@ -116,6 +164,7 @@ impl Folder {
         for gone in [self.disk(), self.groups()] {
             ignore_missing(std::fs::remove_dir_all(gone))?;
         }
+        ignore_missing(std::fs::remove_file(self.installed_rsync()))?;
         ignore_missing(std::fs::remove_file(self.host_key()))
     }
 
@@ -123,6 +172,8 @@ impl Folder {
     pub fn remove(&self) -> io::Result<()> {
         self.wipe()?;
         ignore_missing(std::fs::remove_dir_all(self.bin()))?;
+        ignore_missing(std::fs::remove_dir_all(self.without_rsync()))?;
+        ignore_missing(std::fs::remove_file(self.no_packages()))?;
         ignore_missing(std::fs::remove_file(self.machine()))
     }
 
@@ -159,9 +210,15 @@ impl Folder {
     /// The whole environment of a session. The pod's own variables are not in it, as on a real pod.
     pub fn session_environment(&self, pod_id: &str) -> Vec<(OsString, OsString)> {
         let mut path = self.bin().into_os_string();
-        for folder in SYSTEM_PATH {
+        let less = self.without_rsync();
+        if less.is_dir() {
             path.push(":");
-            path.push(folder);
+            path.push(less);
+        } else {
+            for folder in SYSTEM_PATH {
+                path.push(":");
+                path.push(folder);
+            }
         }
         [
             ("HOME", self.home().into_os_string()),
@@ -185,7 +242,8 @@ pub fn bash() -> PathBuf {
     find_program("bash").unwrap_or_else(|| PathBuf::from("/bin/bash"))
 }
 
-fn find_program(name: &str) -> Option<PathBuf> {
+/// Where the machine has a program.
+pub fn find_program(name: &str) -> Option<PathBuf> {
     SYSTEM_PATH.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.is_file())
 }
 

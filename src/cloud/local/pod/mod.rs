@@ -2,12 +2,13 @@
 
 mod folder;
 mod host;
+mod link;
 mod mishap;
 mod processes;
 mod session;
 mod sshd;
 
-pub use folder::{Folder, Machine};
+pub use folder::{Folder, Machine, Missing, find_program};
 pub use mishap::{Mishap, give_pids_away};
 pub use processes::{kill_all, kill_wrapper};
 pub use sshd::{Setup as SshdSetup, Sshd};
