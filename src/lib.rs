@@ -10,6 +10,7 @@ pub mod cli;
 pub mod clock;
 pub mod cloud;
 pub mod config;
+pub mod deadman;
 pub mod demo;
 pub mod domain;
 pub mod error;

@@ -26,7 +26,7 @@ pub fn run(args: &McpArgs) -> u8 {
         let start = Arc::clone(&start);
         async move {
             let (tether, secrets) = ops::open(&start, open::clock()).await?;
-            Ok((Arc::new(tether), secrets))
+            Ok((Arc::new(tether.arming_fuses()), secrets))
         }
         .boxed()
     });

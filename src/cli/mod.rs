@@ -1,6 +1,9 @@
 //! The command line: one file per subcommand with its arguments and its rendering, no behaviour.
 
 mod audit;
+mod deadman;
+mod deadman_fuse;
+mod deadman_timer;
 mod demo;
 mod local_cloud;
 mod log_writer;
@@ -37,6 +40,8 @@ enum Command {
     Supervise(supervise::SuperviseArgs),
     /// Follow a job's log and page on failure, plateau and stall; changes nothing.
     Watch(watch::WatchArgs),
+    /// The laptop's fuse: stops a pod at a deadline, whatever became of who armed it.
+    Deadman(deadman::DeadmanArgs),
     /// Stop pods and read them back; needs no config that works.
     Stop(stop::StopArgs),
     /// List every pod and volume of the account and whose it is.
@@ -65,6 +70,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Mcp(args) => mcp_cmd::run(&args),
         Command::Supervise(args) => supervise::run(&args),
         Command::Watch(args) => watch::run(&args),
+        Command::Deadman(args) => deadman::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Why(args) => why::run(&args),

@@ -80,7 +80,7 @@ async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
     // From the first moment on, so that an early Ctrl-C is not a sudden death.
     let mut signals = signals::for_supervise();
     let (tether, _) = ops::open(&start, open::clock()).await?;
-    let tether = tether.with_settings(Settings {
+    let tether = tether.arming_fuses().with_settings(Settings {
         off: OffSettings {
             budget: Duration::from_secs(args.stop_budget_sec),
             ..OffSettings::default()

@@ -81,6 +81,17 @@ pub enum Changed {
     Accepted,
 }
 
+/// Whether the key may stop pods, as far as that shows without stopping one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StopRight {
+    /// A stop of a pod that does not exist was answered with 404: the key was let through.
+    Proven,
+    /// It was answered with 401 or 403: the key may not, in the provider's words (A07).
+    Denied(String),
+    /// Anything else, which proves nothing either way.
+    Unproven(String),
+}
+
 /// The provider.
 ///
 /// Reads are retried inside on rate limits and server errors. A change is sent once; only a stop
@@ -118,6 +129,12 @@ pub trait Cloud: Send + Sync {
     /// The account's credit. Never an error and never waited for longer than some seconds: nothing
     /// may depend on it.
     async fn balance(&self) -> Balance;
+
+    /// Asks for the stop of a pod that does not exist, which changes nothing and shows whether the key
+    /// may stop pods at all (A07). A cloud that cannot be asked proves nothing.
+    async fn stop_right(&self) -> StopRight {
+        StopRight::Unproven("this cloud cannot be asked".to_owned())
+    }
 
     /// Sends one approved change, once. `created` is the volume that an earlier step of the same
     /// plan created, for a [`crate::plan::VolumeRef::Planned`].

@@ -1,8 +1,10 @@
 //! Fuses: what stops a pod without being asked. Of each it says what was proven, how old the proof
 //! is and by when the pod would be off; and of all together what a pod costs that nobody looks after.
 
+mod deadman;
 mod unattended;
 
+pub use deadman::DeadmanSeen;
 pub use unattended::{UnattendedBill, longest_unattended, slowest_proven};
 
 use super::{Ceiling, JobEnd, JobId, PodId};
@@ -315,13 +317,6 @@ impl FuseReport {
                 ..bare(FuseState::Unproven, format!("armed (stop path unverified): {}", seen.said))
             },
         }
-    }
-
-    /// The laptop's fuse, which this version does not have.
-    #[must_use]
-    pub fn deadman() -> Self {
-        let why = "not in this version: no fuse of this machine outlives supervise".to_owned();
-        Self::without_proof(FuseName::Deadman, FuseState::Off, why)
     }
 }
 

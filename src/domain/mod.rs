@@ -19,8 +19,8 @@ pub use budget_window::BudgetWindow;
 pub use command::{RemoteCommand, Script, join_quoted};
 pub use data_center::DataCenterId;
 pub use fuse::{
-    FuseName, FuseReport, FuseState, JobsSeen, LiveJob, Proof, UnattendedBill, Vigil, VigilSeen,
-    WatchdogSeen, longest_unattended, slowest_proven,
+    DeadmanSeen, FuseName, FuseReport, FuseState, JobsSeen, LiveJob, Proof, UnattendedBill, Vigil,
+    VigilSeen, WatchdogSeen, longest_unattended, slowest_proven,
 };
 pub use gpu::{GpuOffer, GpuTypeId};
 pub use job::{Ceiling, CeilingError, JobId, JobName, JobNameError, JobState};

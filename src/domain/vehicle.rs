@@ -91,6 +91,46 @@ pub struct Vehicle {
     pub min_driver_version: String,
 }
 
+impl Vehicle {
+    /// A vehicle that declares nothing but the name of its pod: for a stop where no config is at
+    /// hand. No other field plays a part in a stop, so each holds what allows least: no GPU type, no
+    /// port, no file.
+    #[must_use]
+    pub fn of_pod_name(name: VehicleName, pod_name: String) -> Self {
+        let least = Ceiling::SHORTEST;
+        Self {
+            name,
+            pod_name,
+            network_volume_name: String::new(),
+            datacenter_preference: Vec::new(),
+            known_hosts_file: PathBuf::new(),
+            local_log_dir: PathBuf::new(),
+            cloud_type: super::CloudTier::Secure,
+            gpu_type_ids: Vec::new(),
+            gpu_count: 0,
+            image_name: String::new(),
+            allowed_cuda_versions: Vec::new(),
+            container_disk_gb: 0,
+            volume_mount_path: String::new(),
+            network_volume_gb: 0,
+            ports: Vec::new(),
+            ssh_identity: PathBuf::new(),
+            idle: Duration::ZERO,
+            timeouts: Timeouts {
+                setup: least,
+                training: least,
+                sweep: least,
+                job: least,
+                exec_max_sec: 0,
+            },
+            poll_budget: Duration::ZERO,
+            poll_interval: Duration::ZERO,
+            boot_max: Duration::ZERO,
+            min_driver_version: String::new(),
+        }
+    }
+}
+
 /// Limits on money, over all vehicles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {

@@ -9,7 +9,7 @@ use super::{CloudName, PodView, StepView, Tether};
 use crate::apply::{self, StepError, StepOutcome};
 use crate::cloud::CloudErrorKind;
 use crate::config;
-use crate::domain::{FuseReport, JobsSeen, Pod, PodStatus, UnattendedBill, Vehicle, Volume};
+use crate::domain::{FuseReport, JobsSeen, Pod, PodStatus, Price, UnattendedBill, Vehicle, Volume};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::plan::{self, Draft, EnsureInputs, Facts};
 use rand::RngExt as _;
@@ -155,6 +155,8 @@ impl Tether {
             )
             .billing(StillBilling::Unknown));
         }
+        let (price, starts) = (adds.unwrap_or(Price::Unknown), !approved.steps().is_empty());
+        self.arm_before_a_start(&vehicle, existing.as_ref(), price, starts).await?;
         let (pod, adopted) = match apply::apply(&approved, &self.ports(&vehicle, None, adds)).await
         {
             Ok(outcomes) => match (created_pod(&outcomes), existing) {

@@ -2,6 +2,7 @@
 
 use super::probe::{LOOK, SHORT, live_jobs};
 use super::{Tether, vigil};
+use crate::deadman;
 use crate::domain::{
     FuseReport, JobId, JobState, JobsSeen, LiveJob, Pod, UnattendedBill, Vehicle, WatchdogSeen,
     longest_unattended, slowest_proven,
@@ -30,7 +31,8 @@ impl Tether {
         let vigils = vigil::seen(&vehicle.local_log_dir);
         fuses.extend(FuseReport::supervise(&vigils, &pod.id, pod.started_at, now));
         fuses.push(FuseReport::watchdog(watchdog, now));
-        fuses.push(FuseReport::deadman());
+        let deadman = deadman::seen(&vehicle.local_log_dir);
+        fuses.push(FuseReport::deadman(deadman.as_ref(), now));
         let unattended = longest_unattended(pod.price, &fuses);
         (fuses, unattended)
     }

@@ -14,6 +14,7 @@ mod gpus;
 mod grade;
 mod grade_of_stopped;
 mod job_status;
+mod laptop_fuse;
 mod open;
 mod probe;
 mod reckoning;
@@ -48,6 +49,7 @@ pub use exec::{ExecAnswer, ExecRequest};
 pub use gpus::{GpuAvailability, GpuChoice, StockIn};
 pub use grade::{Evidence, Grade};
 pub use job_status::{JobStatusAnswer, LatestMetrics};
+pub use laptop_fuse::not_armed;
 pub use open::{Start, open, open_for_stop};
 pub use run_job::{RunJobAnswer, RunJobRequest};
 pub use spend::{CommittedLine, FailedBootLine, Shortfall, SpendReport};
@@ -66,6 +68,7 @@ use crate::apply::{Notes, Ports, Settings};
 use crate::clock::SharedClock;
 use crate::cloud::Cloud;
 use crate::config::Config;
+use crate::deadman::Arming;
 use crate::domain::{Pod, PodStatus, Price, UsdPerHour, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::{Approved, Refusal, review};
@@ -97,6 +100,8 @@ pub struct Tether {
     settings: Settings,
     shells: Shells,
     ledger: Option<Ledger>,
+    arming: Option<Arming>,
+    arms_fuses: bool,
 }
 
 impl Tether {
@@ -110,7 +115,8 @@ impl Tether {
     ) -> Self {
         let shells = Shells::new(surroundings.ssh_auth_sock.clone());
         let settings = Settings::default();
-        Self { config, cloud, clock, surroundings, settings, shells, ledger: None }
+        let (ledger, arming, arms_fuses) = (None, None, false);
+        Self { config, cloud, clock, surroundings, settings, shells, ledger, arming, arms_fuses }
     }
 
     /// The same with other waits for effects, such as a longer one for a command line.

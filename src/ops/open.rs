@@ -6,6 +6,7 @@ use crate::clock::SharedClock;
 use crate::cloud::local;
 use crate::cloud::runpod::{LOCAL_KEY_PREFIX, RunPod, RunPodOptions};
 use crate::config::{self, CloudChoice, Config, Environment};
+use crate::deadman::{Access, Arming};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::key_source;
 use crate::ledger::{Ledger, project_folder};
@@ -37,6 +38,7 @@ pub async fn open(start: &Start, clock: SharedClock) -> Result<(Tether, Vec<Secr
     let config = config::load(&path, &start.env).map_err(broken)?;
     let options = options(&config, start).await?;
     let secrets = vec![options.key.clone()];
+    let arming = arming(&config, start, &options);
     let cloud = RunPod::new(options, Arc::clone(&clock)).map_err(mixed)?;
     let surroundings = Surroundings {
         program: start.program.clone(),
@@ -44,7 +46,27 @@ pub async fn open(start: &Start, clock: SharedClock) -> Result<(Tether, Vec<Secr
         ssh_auth_sock: start.env.ssh_auth_sock().map(Path::to_owned),
     };
     let ledger = journal(start, &config, Arc::clone(&clock));
-    Ok((Tether::new(config, Arc::new(cloud), clock, surroundings).with_ledger(ledger), secrets))
+    let tether = Tether::new(config, Arc::new(cloud), clock, surroundings).with_ledger(ledger);
+    Ok((tether.with_arming(arming), secrets))
+}
+
+/// What a fuse of this machine needs, so that it has to ask for nothing when it fires.
+fn arming(config: &Config, start: &Start, options: &RunPodOptions) -> Arming {
+    let local_state = match &config.cloud {
+        CloudChoice::Local { state_dir } => Some(state_dir.clone()),
+        CloudChoice::RunPod => None,
+    };
+    Arming {
+        program: start.program.clone(),
+        config: config.path.clone(),
+        access: Access {
+            base_url: options.base_url.clone(),
+            key: options.key.clone(),
+            is_local: options.is_local,
+            allow_loopback_http: options.allow_loopback_http,
+            local_state,
+        },
+    }
 }
 
 /// The project's journal, in the user's state folder; one for the real cloud and one for the local

@@ -92,6 +92,8 @@ pub(super) struct DraftedJob {
     turn: Option<File>,
 }
 
+/// What the laptop's fuse leaves for bringing results home after a job.
+const CAPTURE: Duration = Duration::from_secs(15 * 60);
 /// How long another session may be about to change something.
 const TURN: Duration = Duration::from_secs(20);
 
@@ -196,6 +198,10 @@ impl Tether {
         request: &RunJobRequest,
     ) -> Result<RunJobAnswer, Failure> {
         let shell = self.shell(&job.vehicle, &job.pod)?;
+        let over = job.ceiling.duration()
+            + Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC))
+            + CAPTURE;
+        self.cover_for(&job.vehicle, &job.pod, over).await?;
         let promise = self.promise(job)?;
         let launched =
             apply::apply(&job.approved, &self.ports(&job.vehicle, Some(&*shell), None)).await;

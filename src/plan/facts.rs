@@ -67,6 +67,22 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Facts of nothing but these pods: enough for a stop, too little to spend.
+    #[must_use]
+    pub fn of_pods(pods: Vec<Pod>, declared: Vec<(VehicleName, String)>) -> Self {
+        Self {
+            pods,
+            volumes: Vec::new(),
+            offers: Vec::new(),
+            declared,
+            tolerated: Vec::new(),
+            unknown_creates: Vec::new(),
+            spend: Spend::not_asked(),
+            live_jobs: LiveJobs::Unknown("the pod was not asked".to_owned()),
+            volume_health: VolumeHealth::NotAsked,
+        }
+    }
+
     /// The pods that carry `name` and are not deleted.
     pub fn pods_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Pod> {
         self.pods.iter().filter(move |pod| pod.name == name && !pod.is_deleted())

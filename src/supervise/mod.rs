@@ -3,6 +3,7 @@
 
 mod capture;
 mod follow;
+mod fuse;
 mod options;
 mod patience;
 mod refused;

@@ -3,6 +3,7 @@
 
 use super::capture::capture;
 use super::follow::Follower;
+use super::fuse;
 use super::options::{Note, Options};
 use super::patience::{self, CAPTURE_MAX, MAX_STOPS, stop_pause};
 use super::refused::refused;
@@ -74,12 +75,15 @@ pub async fn run(
         stop_for: patience::stop_for(tether.settings().off),
     };
     summary.set_terms(terms);
+    let over = later(deadline, patience::last_part(tether.settings().off));
+    if let Err(failure) = fuse::arm(tether, &job.vehicle, &job.pod, over, tell).await {
+        return (refused(summary, tether, options, failure), Vec::new());
+    }
     summary.job_id = Some(job.id.to_string());
     let default_path = || job.vehicle.local_log_dir.join(format!("supervise-{}.json", job.id));
     summary.summary_path = Some(options.summary_path.clone().unwrap_or_else(default_path));
     summary.pod_id = Some(job.pod.id.clone());
-    summary.stops_by =
-        (!options.no_stop).then(|| later(deadline, patience::last_part(tether.settings().off)));
+    summary.stops_by = (!options.no_stop).then_some(over);
     save(&mut summary, tell);
     let vigil = vigil::begin(&summary, &job.vehicle, &job.pod, tell).await;
 
@@ -126,6 +130,7 @@ pub async fn run(
     summary.process_exit_code = Some(code);
     save(&mut summary, tell);
     vigil::end(vigil, &summary);
+    fuse::call_off(tether, &job.vehicle, &summary, tell).await;
     (summary, curve)
 }
 

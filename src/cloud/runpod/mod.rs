@@ -18,6 +18,7 @@ pub use setup::{DEFAULT_BASE_URL, LOCAL_KEY_PREFIX, RunPodOptions, SetupError};
 
 use super::{
     Balance, BilledSpan, Changed, Cloud, CloudError, CloudErrorKind, DataCenter, RequestView,
+    StopRight,
 };
 use crate::clock::SharedClock;
 use crate::domain::{GpuOffer, Pod, PodId, Volume, VolumeId};
@@ -172,6 +173,21 @@ impl Cloud for RunPod {
 
     async fn balance(&self) -> Balance {
         graphql::balance(&self.rest).await
+    }
+
+    async fn stop_right(&self) -> StopRight {
+        // Of the shape of an id, so that it is not refused for that, and no pod of this account.
+        let nobody = Change::StopPod(PodId("podtetherprobe".to_owned()));
+        match self.rest.change(&request::for_change(&nobody, None)).await {
+            Ok(_) => StopRight::Unproven("the stop of a pod that does not exist went well".into()),
+            Err(error) => match error.kind {
+                CloudErrorKind::NotFound => StopRight::Proven,
+                CloudErrorKind::Auth | CloudErrorKind::Forbidden => {
+                    StopRight::Denied(error.to_string())
+                }
+                _ => StopRight::Unproven(error.to_string()),
+            },
+        }
     }
 
     async fn change(

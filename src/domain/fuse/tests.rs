@@ -57,7 +57,8 @@ fn price() -> Price {
 /// The words of the promise, to the letter.
 #[test]
 fn the_longest_unattended_bill_is_that_of_the_slowest_proven_fuse() {
-    let bill = longest_unattended(price(), &[armed(60), armed(47 * 60), FuseReport::deadman()]);
+    let bill =
+        longest_unattended(price(), &[armed(60), armed(47 * 60), FuseReport::deadman(None, now())]);
     assert_eq!(bill.text, "if everything but the slowest proven fuse fails: 47 min, $0.54");
     assert_eq!((bill.seconds, bill.usd.map(Usd::micros)), (Some(2820), Some(540_500)));
     let long = longest_unattended(price(), &[armed(2 * 3600 + 61)]);
@@ -157,4 +158,44 @@ fn a_watchdog_is_armed_only_with_a_proven_way_to_stop() {
     let unproven = FuseReport::watchdog(Some(&seen(true, None)), now());
     assert!(unproven.why.starts_with("armed (stop path unverified)"), "{unproven:?}");
     assert_eq!((unproven.state, unproven.stops_within_sec), (Unproven, Some(3900)));
+}
+
+fn deadman() -> DeadmanSeen {
+    DeadmanSeen {
+        lives: Some(true),
+        pid: 4711,
+        fire_at: now() + minutes(45),
+        last_tick: now(),
+        may_stop: Some(proof()),
+        unproven: None,
+        firing_since: None,
+    }
+}
+
+fn of_deadman(seen: &DeadmanSeen) -> (FuseState, Option<u64>) {
+    let report = FuseReport::deadman(Some(seen), now());
+    (report.state, report.stops_within_sec)
+}
+
+/// A07, C05: the laptop's fuse is armed only while its process lives, looks at the clock and has a
+/// key that was proven.
+#[test]
+fn the_laptops_fuse_is_armed_only_for_what_was_proven() {
+    assert_eq!(FuseReport::deadman(None, now()).state, Off);
+    assert_eq!(of_deadman(&deadman()), (Armed, Some(47 * 60)));
+    let unproven = DeadmanSeen { may_stop: None, ..deadman() };
+    assert_eq!(of_deadman(&unproven), (Unproven, Some(47 * 60)));
+    assert!(
+        FuseReport::deadman(Some(&unproven), now())
+            .why
+            .starts_with("armed (stop permission unproven)")
+    );
+    assert_eq!(of_deadman(&DeadmanSeen { lives: Some(false), ..deadman() }), (Dead, None));
+    assert_eq!(of_deadman(&DeadmanSeen { lives: None, ..deadman() }), (Unproven, None));
+    let hung = DeadmanSeen { last_tick: now() - minutes(3), ..deadman() };
+    assert_eq!(of_deadman(&hung), (Unproven, None));
+    let firing = DeadmanSeen { firing_since: Some(now()), ..deadman() };
+    assert_eq!(of_deadman(&firing), (Unproven, None));
+    let overdue = DeadmanSeen { fire_at: now() - minutes(1), ..deadman() };
+    assert_eq!(of_deadman(&overdue), (Armed, Some(120)));
 }

@@ -1,0 +1,377 @@
+//! Arms, extends and calls off a vehicle's fuse. Whoever does takes turns, so that two sessions never
+//! arm two fuses or overwrite each other's question.
+
+use super::order::{self, Order, Reply};
+use super::record::Record;
+use super::seat::{self, Ask, Held, Seen, What};
+use crate::clock::SharedClock;
+use crate::cloud::runpod::RunPodOptions;
+use crate::domain::{PodId, Usd};
+use crate::secret::Secret;
+use chrono::{DateTime, Utc};
+use rand::RngExt as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+/// The longest fuse, in hours: as long as the longest job.
+pub const MAX_HOURS: f64 = 168.0;
+
+/// How the provider is reached when it fires.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// Scheme and host of the API.
+    pub base_url: String,
+    /// The key.
+    pub key: Secret,
+    /// Whether it is the local cloud.
+    pub is_local: bool,
+    /// Lets a client that is not local speak plain HTTP on loopback. For tests only.
+    pub allow_loopback_http: bool,
+    /// The state folder of the local cloud: when that is gone, so are its pods.
+    pub local_state: Option<PathBuf>,
+}
+
+impl Access {
+    /// The client's settings.
+    pub(super) fn options(&self) -> RunPodOptions {
+        RunPodOptions {
+            base_url: self.base_url.clone(),
+            is_local: self.is_local,
+            allow_loopback_http: self.allow_loopback_http,
+            ..RunPodOptions::new(self.key.clone())
+        }
+    }
+}
+
+/// What every fuse of one config is armed with.
+#[derive(Clone, Debug)]
+pub struct Arming {
+    /// podtether's own program.
+    pub program: PathBuf,
+    /// The config, for people; it is not read again.
+    pub config: PathBuf,
+    /// How the provider is reached.
+    pub access: Access,
+}
+
+/// The fuse that is wanted.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The vehicle.
+    pub vehicle: String,
+    /// The name of its pod.
+    pub pod_name: String,
+    /// Its log folder.
+    pub folder: PathBuf,
+    /// When it fires at the earliest, UTC.
+    pub until: DateTime<Utc>,
+    /// How many cycles are tried again.
+    pub retries: u32,
+    /// Between two cycles.
+    pub spacing: Duration,
+    /// The pod's id, when it is known.
+    pub pod: Option<PodId>,
+    /// What the pod bills for an hour, when it is known.
+    pub usd_per_hour: Option<Usd>,
+}
+
+impl Wish {
+    /// With the contract's five tries, five minutes apart.
+    #[must_use]
+    pub fn new(vehicle: &crate::domain::Vehicle, until: DateTime<Utc>) -> Self {
+        Self {
+            vehicle: vehicle.name.0.clone(),
+            pod_name: vehicle.pod_name.clone(),
+            folder: vehicle.local_log_dir.clone(),
+            until,
+            retries: 5,
+            spacing: Duration::from_secs(300),
+            pod: None,
+            usd_per_hour: None,
+        }
+    }
+}
+
+/// What arming came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// A new fuse.
+    New,
+    /// A new one in the place of one whose process was gone.
+    Replaced,
+    /// The one that lives fires later now.
+    Extended,
+    /// The one that lives fires later than was asked for; it is not shortened.
+    Already,
+}
+
+/// A fuse that is armed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Armed {
+    /// How that came.
+    pub how: How,
+    /// What it says of itself.
+    pub record: Record,
+}
+
+/// No fuse was armed, or none was extended.
+#[derive(Debug, thiserror::Error)]
+pub enum ArmError {
+    /// A07: a fuse that may not stop is none.
+    #[error("{0}")]
+    Denied(String),
+    /// The vehicle's fuse is stopping its pod.
+    #[error(
+        "the fuse of vehicle {vehicle} fires: it asks for the stop since {since}; `podtether deadman cancel` ends that"
+    )]
+    Firing {
+        /// The vehicle.
+        vehicle: String,
+        /// Since when, UTC.
+        since: DateTime<Utc>,
+    },
+    /// There is none to extend.
+    #[error("no fuse of this vehicle is armed")]
+    NotArmed,
+    /// A process holds the lock and says nothing.
+    #[error("process {0} holds the fuse's lock and does not answer")]
+    Silent(String),
+    /// The new process did not settle.
+    #[error("the fuse could not be armed: {0}")]
+    Failed(String),
+    /// The vehicle's log folder.
+    #[error("the log folder {} cannot be used: {source}", folder.display())]
+    Folder {
+        /// Which.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// It was not called off.
+pub type CancelError = ArmError;
+
+/// What calling off came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Called {
+    /// A fuse that lived ended.
+    Cancelled(Box<Record>),
+    /// Its process was gone before; what it left was written off.
+    WasLost(Box<Record>),
+    /// There was none.
+    NotArmed,
+}
+
+/// How long others may be arming.
+const TURN: Duration = Duration::from_secs(45);
+/// How long a new fuse may take to settle and prove its key.
+const SETTLE: Duration = Duration::from_secs(30);
+/// How long a fuse that lives may take to answer.
+const ANSWER: Duration = Duration::from_secs(15);
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// Has a fuse armed that fires at `wish.until` or later: arms one, or extends the one that lives.
+///
+/// # Errors
+/// [`ArmError`]; then no fuse lives that was not there before.
+pub async fn ensure_armed(
+    arming: &Arming,
+    wish: &Wish,
+    clock: &SharedClock,
+) -> Result<Armed, ArmError> {
+    let _turn = turn(&wish.folder).await?;
+    match settled_look(&wish.folder).await? {
+        Seen::Lives(Some(record)) => longer(*record, wish).await,
+        Seen::Lost(_) => start(arming, wish, How::Replaced, clock).await,
+        _ => start(arming, wish, How::New, clock).await,
+    }
+}
+
+/// Has the fuse that lives fire at `wish.until` or later.
+///
+/// # Errors
+/// [`ArmError::NotArmed`] when none lives.
+pub async fn extend(wish: &Wish) -> Result<Armed, ArmError> {
+    let _turn = turn(&wish.folder).await?;
+    match settled_look(&wish.folder).await? {
+        Seen::Lives(Some(record)) => longer(*record, wish).await,
+        _ => Err(ArmError::NotArmed),
+    }
+}
+
+/// Calls the vehicle's fuse off. It is asked, never signalled: a number in a file may be anybody's.
+///
+/// # Errors
+/// [`ArmError::Silent`] when it lives and does not answer.
+pub async fn cancel(
+    folder: &Path,
+    why: &str,
+    pod_is_off: bool,
+    clock: &SharedClock,
+) -> Result<Called, CancelError> {
+    if !folder.exists() {
+        return Ok(Called::NotArmed);
+    }
+    let unusable = |source| ArmError::Folder { folder: folder.to_owned(), source };
+    let _turn = turn(folder).await?;
+    let record = match settled_look(folder).await? {
+        Seen::Lives(Some(record)) => record,
+        Seen::Lost(record) => {
+            // Only the holder of the place writes there.
+            let _seat = seat::take(folder).await.map_err(unusable)?;
+            let why = format!("{why}; its process was gone before");
+            seat::write_off(folder, &record, &why, pod_is_off, clock.now()).map_err(unusable)?;
+            return Ok(Called::WasLost(record));
+        }
+        _ => return Ok(Called::NotArmed),
+    };
+    let ask = question(&record, What::Cancel { why: why.to_owned(), pod_is_off });
+    seat::put(folder, &ask).map_err(unusable)?;
+    let mut waited = Duration::ZERO;
+    while waited < ANSWER {
+        match seat::look(folder) {
+            Seen::Lives(Some(now)) if now.nonce == record.nonce => {}
+            Seen::Lives(None) | Seen::Lost(_) => {}
+            _ => return Ok(Called::Cancelled(record)),
+        }
+        tokio::time::sleep(PAUSE).await;
+        waited += PAUSE;
+    }
+    Err(ArmError::Silent(record.pid.to_string()))
+}
+
+async fn turn(folder: &Path) -> Result<Held, ArmError> {
+    let unusable = |source| ArmError::Folder { folder: folder.to_owned(), source };
+    let held = seat::turn(folder, TURN).await.map_err(unusable)?;
+    held.ok_or_else(|| ArmError::Failed("another session is arming it".to_owned()))
+}
+
+/// A look that waits until a fuse that settles has written its file.
+async fn settled_look(folder: &Path) -> Result<Seen, ArmError> {
+    let mut waited = Duration::ZERO;
+    loop {
+        match seat::look(folder) {
+            Seen::Lives(None) if waited >= ANSWER => {
+                return Err(ArmError::Silent("(unknown)".to_owned()));
+            }
+            Seen::Lives(None) => {}
+            Seen::Unreadable(why) => return Err(ArmError::Failed(why)),
+            seen => return Ok(seen),
+        }
+        tokio::time::sleep(PAUSE).await;
+        waited += PAUSE;
+    }
+}
+
+fn question(record: &Record, what: What) -> Ask {
+    Ask { id: format!("{:016x}", rand::rng().random::<u64>()), to: record.nonce.clone(), what }
+}
+
+async fn longer(record: Record, wish: &Wish) -> Result<Armed, ArmError> {
+    let firing = |record: &Record| {
+        let vehicle = record.vehicle.clone();
+        record.firing_since.map(|since| ArmError::Firing { vehicle, since })
+    };
+    if let Some(error) = firing(&record) {
+        return Err(error);
+    }
+    let knows_more = wish.pod.is_some() && wish.pod != record.pod_id;
+    if record.fire_at >= wish.until && !knows_more {
+        return Ok(Armed { how: How::Already, record });
+    }
+    let how = if record.fire_at >= wish.until { How::Already } else { How::Extended };
+    let (until, pod) = (wish.until, wish.pod.clone());
+    let micros_per_hour = wish.usd_per_hour.map(Usd::micros);
+    let ask = question(&record, What::Extend { until, pod, micros_per_hour });
+    let unusable = |source| ArmError::Folder { folder: wish.folder.clone(), source };
+    seat::put(&wish.folder, &ask).map_err(unusable)?;
+    let mut waited = Duration::ZERO;
+    while waited < ANSWER {
+        match seat::look(&wish.folder) {
+            Seen::Lives(Some(now)) if now.answered.as_ref() == Some(&ask.id) => {
+                return match firing(&now) {
+                    Some(error) => Err(error),
+                    None => Ok(Armed { how, record: *now }),
+                };
+            }
+            Seen::Lives(_) => {}
+            _ => return Err(ArmError::NotArmed),
+        }
+        tokio::time::sleep(PAUSE).await;
+        waited += PAUSE;
+    }
+    Err(ArmError::Silent(record.pid.to_string()))
+}
+
+async fn start(
+    arming: &Arming,
+    wish: &Wish,
+    how: How,
+    clock: &SharedClock,
+) -> Result<Armed, ArmError> {
+    let failed =
+        |what: &str, error: &dyn std::fmt::Display| ArmError::Failed(format!("{what}: {error}"));
+    let unusable = |source| ArmError::Folder { folder: wish.folder.clone(), source };
+    let order = Order {
+        terms: order::Terms {
+            vehicle: wish.vehicle.clone(),
+            pod_name: wish.pod_name.clone(),
+            pod_id: wish.pod.clone(),
+            micros_per_hour: wish.usd_per_hour.map(Usd::micros),
+            folder: std::path::absolute(&wish.folder).map_err(unusable)?,
+            config: arming.config.clone(),
+            armed_at: clock.now(),
+            fire_at: wish.until,
+            retries: wish.retries,
+            spacing_sec: wish.spacing.as_secs(),
+            nonce: format!("{:016x}", rand::rng().random::<u64>()),
+        },
+        access: arming.access.clone(),
+    };
+    let wire = order.to_wire().map_err(|error| failed("its order cannot be written", &error))?;
+    let log = wish.folder.join(seat::LOG);
+    let log = std::fs::File::options().create(true).append(true).open(log).map_err(unusable)?;
+    #[expect(clippy::disallowed_methods, reason = "the fuse outlives whatever armed it")]
+    let mut command = tokio::process::Command::new(&arming.program);
+    // The environment is passed on without the key: a proxy or certificates that are named there are
+    // what reaches the provider. The fuse starts no programs that could inherit it (H04).
+    let mut child = command
+        .args(["deadman", "fuse"])
+        .env_remove("RUNPOD_API_KEY")
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| failed("its process cannot be started", &error))?;
+    let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(ArmError::Failed("its process has no pipes".to_owned()));
+    };
+    let said = async {
+        stdin.write_all(&wire).await?;
+        drop(stdin);
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).await?;
+        // The process that was started is only the first of two, and gone by now.
+        let _ = child.wait().await;
+        Ok::<_, io::Error>(line)
+    };
+    let line = match tokio::time::timeout(SETTLE, said).await {
+        Ok(Ok(line)) => line,
+        Ok(Err(error)) => return Err(failed("its process did not listen", &error)),
+        Err(_) => return Err(ArmError::Failed("its process did not answer in 30 s".to_owned())),
+    };
+    match serde_json::from_str(&line) {
+        Ok(Reply::Armed(record)) => Ok(Armed { how, record: *record }),
+        Ok(Reply::Denied(why)) => Err(ArmError::Denied(why)),
+        Ok(Reply::Failed(why)) => Err(ArmError::Failed(why)),
+        Err(_) => Err(ArmError::Failed(format!(
+            "its process ended without a word; see {}",
+            wish.folder.join(seat::LOG).display()
+        ))),
+    }
+}

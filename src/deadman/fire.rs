@@ -1,0 +1,221 @@
+//! One ask of a fuse that fires: the pods of the vehicle's name, through plan, guard and apply, with
+//! nothing but the provider and a key. A pod of another name is never touched.
+
+use super::state::{Asked, Form};
+use crate::apply::{self, OffOutcome, OffSettings, Ports, Settings, StepOutcome};
+use crate::clock::Clock;
+use crate::cloud::{Cloud, CloudError, CloudErrorKind};
+use crate::domain::{Limits, Pod, PodId, Vehicle, VehicleName};
+use crate::guard::review;
+use crate::plan::{self, Facts};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// One ask, as the summary keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// When it began, UTC.
+    pub at: DateTime<Utc>,
+    /// `graceful` or `forced`.
+    pub form: String,
+    /// What it came to.
+    pub result: String,
+    /// How often the provider was asked to stop a pod in it.
+    pub asked: u32,
+    /// The status that was read last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// In words.
+    pub message: String,
+}
+
+/// Whose pod is stopped.
+pub(super) struct Target {
+    vehicle: Vehicle,
+    /// The ids that are known: the one that was armed for, and those that carried the name.
+    pub ids: Vec<PodId>,
+}
+
+impl Target {
+    pub fn new(vehicle: &str, pod_name: &str, id: Option<PodId>) -> Self {
+        let vehicle = Vehicle::of_pod_name(VehicleName(vehicle.to_owned()), pod_name.to_owned());
+        Self { vehicle, ids: id.into_iter().collect() }
+    }
+
+    fn name(&self) -> &str {
+        &self.vehicle.pod_name
+    }
+}
+
+/// How long one ask reads back. In time, not in tries.
+const OFF: OffSettings = OffSettings {
+    budget: Duration::from_secs(60),
+    read_every: Duration::from_secs(1),
+    ask_again_after: Duration::from_secs(8),
+};
+/// How many lists it takes to say that a pod is not there (A05).
+const LOOKS: u32 = 3;
+
+/// What was found before anything was asked.
+enum Found {
+    Pods(Vec<Pod>),
+    Absent,
+    NotOurs(Pod),
+}
+
+/// Asks the pod off the bill and reads it back.
+pub(super) async fn ask(
+    cloud: &dyn Cloud,
+    clock: &dyn Clock,
+    target: &mut Target,
+    form: Form,
+) -> (Asked, Attempt) {
+    let mut attempt = Attempt {
+        at: clock.now(),
+        form: match form {
+            Form::Graceful => "graceful".to_owned(),
+            Form::Forced => "forced".to_owned(),
+        },
+        result: String::new(),
+        asked: 0,
+        status: None,
+        message: String::new(),
+    };
+    let found = match form {
+        Form::Forced if !target.ids.is_empty() => by_id(cloud, target).await,
+        _ => by_list(cloud, target).await,
+    };
+    let (asked, message) = match found {
+        Err(error) => of_error(&error),
+        Ok(Found::Absent) => {
+            (Asked::Absent, format!("the account shows no pod named {:?}", target.name()))
+        }
+        Ok(Found::NotOurs(pod)) => (
+            Asked::NotOurs,
+            format!(
+                "pod {} is named {:?} now, which is not vehicle {}'s, and no pod is named {:?}: left alone, it may bill ({})",
+                pod.id,
+                pod.name,
+                target.vehicle.name,
+                target.name(),
+                pod.status
+            ),
+        ),
+        Ok(Found::Pods(pods)) => stop(cloud, clock, target, pods, &mut attempt).await,
+    };
+    attempt.result = word(asked).to_owned();
+    attempt.message = message;
+    (asked, attempt)
+}
+
+const fn word(asked: Asked) -> &'static str {
+    match asked {
+        Asked::Off => "off",
+        Asked::Absent => "absent",
+        Asked::NotOurs => "not_ours",
+        Asked::Unreachable { .. } => "unreachable",
+        Asked::Refused => "refused",
+        Asked::NoEffect => "no_effect",
+    }
+}
+
+/// What a failure says: whether anybody answered who could know.
+fn of_error(error: &CloudError) -> (Asked, String) {
+    let asked = match &error.kind {
+        CloudErrorKind::RateLimited(wait) => Asked::Unreachable { wait: *wait },
+        _ if error.is_transient() => Asked::Unreachable { wait: None },
+        _ => Asked::Refused,
+    };
+    (asked, error.to_string())
+}
+
+async fn by_list(cloud: &dyn Cloud, target: &mut Target) -> Result<Found, CloudError> {
+    for look in 0..LOOKS {
+        if look > 0 {
+            tokio::time::sleep(OFF.read_every).await;
+        }
+        let pods = cloud.pods().await?;
+        let ours = ours(target, pods);
+        if !ours.is_empty() {
+            return Ok(Found::Pods(ours));
+        }
+    }
+    by_id(cloud, target).await
+}
+
+/// Past the list, which may not show them.
+async fn by_id(cloud: &dyn Cloud, target: &mut Target) -> Result<Found, CloudError> {
+    let mut pods = Vec::new();
+    for id in target.ids.clone() {
+        pods.extend(cloud.pod(&id).await?);
+    }
+    let renamed = pods.iter().find(|pod| pod.name != target.name() && !pod.is_deleted()).cloned();
+    let ours = ours(target, pods);
+    Ok(match (ours.is_empty(), renamed) {
+        (false, _) => Found::Pods(ours),
+        (true, Some(pod)) => Found::NotOurs(pod),
+        (true, None) => Found::Absent,
+    })
+}
+
+fn ours(target: &mut Target, mut pods: Vec<Pod>) -> Vec<Pod> {
+    pods.retain(|pod| pod.name == target.name() && !pod.is_deleted());
+    for pod in &pods {
+        if !target.ids.contains(&pod.id) {
+            target.ids.push(pod.id.clone());
+        }
+    }
+    pods
+}
+
+/// Plan, guard, apply.
+async fn stop(
+    cloud: &dyn Cloud,
+    clock: &dyn Clock,
+    target: &Target,
+    pods: Vec<Pod>,
+    attempt: &mut Attempt,
+) -> (Asked, String) {
+    let vehicle = &target.vehicle;
+    attempt.status = pods.first().map(|pod| pod.status.to_string());
+    let facts = Facts::of_pods(pods, vec![(vehicle.name.clone(), vehicle.pod_name.clone())]);
+    let settings = Settings { off: OFF, ..Settings::default() };
+    // Without a journal: a stop needs none, and one that is locked or full must not hold it up.
+    let ports = Ports { cloud, shell: None, clock, notes: None, settings };
+    let approved = match review(plan::stop(vehicle, true, &facts), &facts, &Limits::default()) {
+        Ok(approved) => approved,
+        Err(refusals) => {
+            let words: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+            return (Asked::Refused, format!("the guard refused: {}", words.join("; ")));
+        }
+    };
+    if approved.steps().is_empty() {
+        return (Asked::Off, "it was off the bill before".to_owned());
+    }
+    let outcomes = match apply::apply(&approved, &ports).await {
+        Ok(outcomes) => outcomes,
+        Err(error) => return (Asked::Refused, error.to_string()),
+    };
+    let offs: Vec<&OffOutcome> = outcomes.iter().filter_map(StepOutcome::off).collect();
+    attempt.asked = offs.iter().map(|off| off.asked).sum();
+    let Some(off) = offs.iter().find(|off| !off.confirmed).or(offs.last()) else {
+        return (Asked::NoEffect, "nothing was asked".to_owned());
+    };
+    if off.observed_at.is_some() {
+        attempt.status =
+            Some(off.observed.as_ref().map_or("not listed".into(), ToString::to_string));
+    }
+    if off.confirmed {
+        let read = attempt.status.as_deref().unwrap_or("gone");
+        return (Asked::Off, format!("pod {}: {read} was read back", off.pod));
+    }
+    match (&off.blocked, &off.error) {
+        (Some(why), _) => (Asked::Refused, format!("pod {}: {why}", off.pod)),
+        (None, Some(error)) => of_error(error),
+        (None, None) => {
+            let read = attempt.status.as_deref().unwrap_or("unknown");
+            (Asked::NoEffect, format!("pod {}: asked and accepted, but it is {read}", off.pod))
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The laptop's fuse: a process of its own that stops one vehicle's pod at a wall-clock deadline,
+//! whatever became of the session that armed it. `state` decides, `run` is the loop around it, `arm`
+//! starts, extends and calls off, `status` says what became of it, `timer` is for after a reboot.
+//!
+//! It depends on as little as it can: the key and what the stop needs come over a pipe when it is
+//! armed and stay in memory, so neither a locked keychain nor a config that was edited stands in the
+//! way when it fires (C11).
+
+mod arm;
+mod fire;
+mod order;
+mod record;
+mod run;
+mod seat;
+pub mod state;
+mod status;
+mod timer;
+
+pub use arm::{
+    Access, ArmError, Armed, Arming, Called, CancelError, How, MAX_HOURS, Wish, cancel,
+    ensure_armed, extend,
+};
+pub use fire::Attempt;
+pub use order::Order;
+pub use record::{Proof, Record, Summary, Word};
+pub use run::{fuse, leave_session};
+pub use seat::Seen;
+pub use status::{VehicleStatus, look, seen, status, worst};
+pub use timer::{TimerFile, files as timer_files, note_tick, overdue};

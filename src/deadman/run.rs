@@ -1,0 +1,357 @@
+//! The fuse's own process: settles in the vehicle's log folder, looks at the clocks, answers questions
+//! and carries out what `state` says. It ends in a summary and in no other way of its own.
+
+use super::fire::{self, Target};
+use super::order::{Order, Reply};
+use super::record::{Proof, Record, Summary, Word};
+use super::seat::{self, Ask, Held, What};
+use super::state::{self, Asked, Effect, Event, Form, Jump, Now, Outcome, Phase, State};
+use crate::clock::SharedClock;
+use crate::cloud::runpod::RunPod;
+use crate::cloud::{Cloud, StopRight};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How often the clocks and the questions are looked at. The rule is 30 s at most; this often, a
+/// cancel is not waited for.
+const POLL: Duration = Duration::from_millis(500);
+/// How often it says that it lives.
+const BEAT: Duration = Duration::from_secs(20);
+/// How long the proof of the key may take, each half of it.
+const PROOF: Duration = Duration::from_secs(8);
+
+/// Leaves the session of whatever started this process, so that neither its terminal nor a signal to
+/// its group reaches the fuse (C01).
+///
+/// # Errors
+/// When the process leads a group already, which one that podtether started never does.
+pub fn leave_session() -> io::Result<()> {
+    rustix::process::setsid()?;
+    Ok(())
+}
+
+/// A fuse that has settled.
+pub struct Fuse {
+    record: Record,
+    state: State,
+    terms: state::Terms,
+    folder: PathBuf,
+    /// Gone when the fuse is of a provider.
+    local_state: Option<PathBuf>,
+    target: Option<Target>,
+    cloud: Arc<dyn Cloud>,
+    clock: SharedClock,
+    /// When the record was last written, on the clock that is never set back.
+    written: Duration,
+    /// Why it was called off, and whether the pod was off by then.
+    called_off: Option<(String, bool)>,
+    _seat: Held,
+}
+
+/// Settles: takes the vehicle's place, proves the key, and says what its starter waits for, as one line
+/// of JSON. No fuse with it means that none is armed.
+pub async fn fuse(order: Order, clock: SharedClock) -> (String, Option<Fuse>) {
+    let (reply, fuse) = match settled(order, clock).await {
+        Ok(fuse) => (Reply::Armed(Box::new(fuse.record.clone())), Some(fuse)),
+        Err(reply) => (reply, None),
+    };
+    (serde_json::to_string(&reply).unwrap_or_default(), fuse)
+}
+
+fn now(clock: &SharedClock) -> Now {
+    Now { wall: clock.now(), monotonic: clock.monotonic() }
+}
+
+async fn settled(order: Order, clock: SharedClock) -> Result<Fuse, Reply> {
+    let failed =
+        |what: &str, error: &dyn std::fmt::Display| Reply::Failed(format!("{what}: {error}"));
+    let Order { terms: told, access } = order;
+    let local_state = access.local_state.clone();
+    let cloud: Arc<dyn Cloud> = Arc::new(
+        RunPod::new(access.options(), Arc::clone(&clock))
+            .map_err(|error| failed("the provider cannot be spoken to", &error))?,
+    );
+    let seat = seat::take(&told.folder)
+        .await
+        .map_err(|error| failed("the log folder cannot be used", &error))?
+        .ok_or_else(|| Reply::Failed("a fuse of this vehicle lives already".to_owned()))?;
+    let begun = now(&clock);
+    let state = State::armed(told.fire_at, begun);
+    let mut record = Record {
+        pid: std::process::id(),
+        process_started_at: begun.wall,
+        boot_id: boot_id(),
+        armed_at: told.armed_at,
+        fire_at: told.fire_at,
+        hours: hours(told.fire_at - told.armed_at),
+        retries: told.retries,
+        spacing_sec: told.spacing_sec,
+        vehicle: told.vehicle.clone(),
+        pod_name: told.pod_name.clone(),
+        pod_id: told.pod_id.clone(),
+        micros_per_hour: told.micros_per_hour,
+        cloud: if cloud.is_local() { "local" } else { "runpod" }.to_owned(),
+        config: told.config.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        nonce: told.nonce.clone(),
+        proof: Proof {
+            at: begun.wall,
+            read: Word::Unproven,
+            stop: Word::Unproven,
+            why: Some("it is being asked".to_owned()),
+        },
+        last_tick: begun.wall,
+        answered: None,
+        firing_since: None,
+        attempts: Vec::new(),
+        slept_for_sec: 0,
+    };
+    seat::settle(&told.folder, &record)
+        .map_err(|error| failed("its file cannot be written", &error))?;
+    record.proof = prove(&*cloud, &clock, &mut record).await;
+    let target = Target::new(&told.vehicle, &told.pod_name, record.pod_id.clone());
+    let terms =
+        state::Terms { retries: told.retries, spacing: Duration::from_secs(told.spacing_sec) };
+    let fuse = Fuse {
+        record,
+        state,
+        terms,
+        folder: told.folder,
+        local_state,
+        target: Some(target),
+        cloud,
+        clock,
+        written: begun.monotonic,
+        called_off: None,
+        _seat: seat,
+    };
+    // One that is due already is past refusing: it must try, and say what came of it.
+    if fuse.record.proof.stop == Word::Denied && told.fire_at > begun.wall {
+        let why = fuse.record.proof.why.clone().unwrap_or_default();
+        let message =
+            format!("refused to arm: the key was proven not to be able to stop pods: {why}");
+        fuse.leave(Outcome::Refused, 0, true, message.clone());
+        return Err(Reply::Denied(message));
+    }
+    seat::update(&fuse.folder, &fuse.record)
+        .map_err(|error| failed("its file cannot be written", &error))?;
+    tracing::info!(vehicle = %fuse.record.vehicle, fire_at = %fuse.record.fire_at, "armed");
+    Ok(fuse)
+}
+
+/// What the key can do, without changing anything (A07). A pod that is there already is noted.
+async fn prove(cloud: &dyn Cloud, clock: &SharedClock, record: &mut Record) -> Proof {
+    let late = || "no answer in time".to_owned();
+    let (list, right) = tokio::join!(
+        tokio::time::timeout(PROOF, cloud.pods()),
+        tokio::time::timeout(PROOF, cloud.stop_right()),
+    );
+    let (read, mut why) = match list {
+        Ok(Ok(pods)) => {
+            let ours = pods.iter().find(|pod| pod.name == record.pod_name && !pod.is_deleted());
+            if let Some(pod) = ours {
+                record.pod_id.get_or_insert_with(|| pod.id.clone());
+                let rate = pod.price.known().map(|rate| rate.per_hour().micros());
+                record.micros_per_hour = rate.or(record.micros_per_hour);
+            }
+            (Word::Proven, None)
+        }
+        Ok(Err(error)) => (Word::Unproven, Some(error.to_string())),
+        Err(_) => (Word::Unproven, Some(late())),
+    };
+    let stop = match right {
+        Ok(StopRight::Proven) => Word::Proven,
+        Ok(StopRight::Denied(words)) => {
+            why = Some(words);
+            Word::Denied
+        }
+        Ok(StopRight::Unproven(words)) => {
+            why.get_or_insert(words);
+            Word::Unproven
+        }
+        Err(_) => {
+            why.get_or_insert_with(late);
+            Word::Unproven
+        }
+    };
+    Proof { at: clock.now(), read, stop, why }
+}
+
+fn boot_id() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Hours for people; no money is counted in them.
+fn hours(time: chrono::TimeDelta) -> f64 {
+    time.to_std().map_or(0.0, |time| (time.as_secs_f64() / 3.6).round() / 1000.0)
+}
+
+impl Fuse {
+    /// Runs to its end and returns the exit code.
+    pub async fn run(mut self) -> u8 {
+        stand_fast();
+        let mut effect = Effect::Wait;
+        loop {
+            let event = match effect {
+                Effect::Wait => {
+                    tokio::time::sleep(POLL).await;
+                    self.event()
+                }
+                Effect::Ask(form) => self.ask(form).await,
+                Effect::Finish(outcome) => return self.end(outcome),
+            };
+            let step = state::next(&self.state, event, now(&self.clock), self.terms);
+            match step.jump {
+                Some(Jump::Ahead(by)) => tracing::warn!(
+                    seconds = by.as_secs(),
+                    "this machine slept, or its clock was set forward"
+                ),
+                Some(Jump::Back(by)) => tracing::warn!(
+                    seconds = by.as_secs(),
+                    "the clock was set back; the deadline stays where it was"
+                ),
+                None => {}
+            }
+            let began = self.state.phase == Phase::Armed && step.state.phase != Phase::Armed;
+            (self.state, effect) = (step.state, step.effect);
+            if began && matches!(self.state.phase, Phase::Firing(_)) {
+                tracing::warn!(vehicle = %self.record.vehicle, "the deadline has come: stopping");
+                self.record.firing_since = Some(self.clock.now());
+            }
+            if self.state.phase == Phase::Armed {
+                self.record.fire_at = self.state.fire_at();
+                self.record.hours = hours(self.record.fire_at - self.record.armed_at);
+            }
+            self.record.slept_for_sec = self.state.slept.as_secs();
+            self.keep(began || step.jump.is_some() || matches!(event, Event::Extend(_)));
+        }
+    }
+
+    /// Says that it lives, when it is time or something is new.
+    fn keep(&mut self, is_new: bool) {
+        let monotonic = self.clock.monotonic();
+        if !is_new && monotonic.saturating_sub(self.written) < BEAT {
+            return;
+        }
+        self.written = monotonic;
+        self.record.last_tick = self.clock.now();
+        // A log folder that is gone hides the fuse; it burns on all the same.
+        if let Err(error) = seat::update(&self.folder, &self.record) {
+            tracing::warn!(%error, "its file could not be written");
+        }
+    }
+
+    /// What has happened since the last look.
+    fn event(&mut self) -> Event {
+        if self.local_state.as_ref().is_some_and(|state| !state.exists()) {
+            self.called_off = Some(("the local cloud is gone with its pods".to_owned(), true));
+            return Event::CloudGone;
+        }
+        let Some(Ask { id, what, .. }) = seat::taken(&self.folder, &self.record.nonce) else {
+            return Event::Tick;
+        };
+        self.record.answered = Some(id);
+        match what {
+            What::Cancel { why, pod_is_off } => {
+                self.called_off = Some((why, pod_is_off));
+                Event::Cancel
+            }
+            What::Extend { until, pod, micros_per_hour } => {
+                if let Some(pod) = pod {
+                    let ids = self.target.as_mut().map(|target| &mut target.ids);
+                    if let Some(ids) = ids.filter(|ids| !ids.contains(&pod)) {
+                        ids.push(pod.clone());
+                    }
+                    self.record.pod_id = Some(pod);
+                }
+                self.record.micros_per_hour = micros_per_hour.or(self.record.micros_per_hour);
+                Event::Extend(until)
+            }
+        }
+    }
+
+    /// Asks once, with an ear for whoever calls it off.
+    async fn ask(&mut self, form: Form) -> Event {
+        let Some(mut target) = self.target.take() else {
+            return Event::Asked(Asked::NoEffect);
+        };
+        let (cloud, clock) = (Arc::clone(&self.cloud), Arc::clone(&self.clock));
+        let (asked, attempt) = {
+            let asking = fire::ask(&*cloud, &*clock, &mut target, form);
+            tokio::pin!(asking);
+            loop {
+                tokio::select! {
+                    answer = &mut asking => break answer,
+                    () = tokio::time::sleep(POLL) => match self.event() {
+                        event @ (Event::Cancel | Event::CloudGone) => return event,
+                        Event::Extend(_) => self.keep(true),
+                        _ => self.keep(false),
+                    },
+                }
+            }
+        };
+        tracing::warn!(result = %attempt.result, "{}", attempt.message);
+        self.record.pod_id = self.record.pod_id.take().or_else(|| target.ids.first().cloned());
+        self.target = Some(target);
+        self.record.asked(attempt);
+        self.keep(true);
+        Event::Asked(asked)
+    }
+
+    fn end(self, outcome: Outcome) -> u8 {
+        let last = self.record.attempts.last();
+        let said = last.map_or_else(String::new, |last| last.message.clone());
+        let (message, may_run) = match (outcome, &self.called_off) {
+            (Outcome::Stopped, _) => (said, false),
+            (Outcome::Cancelled, Some((why, pod_is_off))) => (why.clone(), !pod_is_off),
+            (Outcome::Cancelled, None) => ("called off".to_owned(), true),
+            (Outcome::Refused, _) => (format!("THE POD MAY STILL BILL: {said}"), true),
+            (Outcome::StopFailed, _) => (
+                format!(
+                    "THE POD MAY STILL BILL: asked in {} cycles and not stopped; stop it in the RunPod console. The last word: {said}",
+                    self.record.retries.saturating_add(1)
+                ),
+                true,
+            ),
+        };
+        let code = outcome.exit_code();
+        self.leave(outcome, code, may_run, message);
+        code
+    }
+
+    /// Writes the summary, and only then takes its own file away.
+    fn leave(&self, outcome: Outcome, exit_code: u8, may_run: bool, message: String) {
+        let summary = Summary {
+            record: Record { last_tick: self.clock.now(), ..self.record.clone() },
+            outcome,
+            stop_status: self.record.attempts.last().and_then(|last| last.status.clone()),
+            ended_at: self.clock.now(),
+            pod_may_still_be_running: may_run,
+            exit_code,
+            message,
+        };
+        tracing::warn!(outcome = outcome.as_str(), "{}", summary.message);
+        if let Err(error) = seat::leave(&self.folder, &summary) {
+            tracing::error!(%error, "the summary could not be written");
+        }
+    }
+}
+
+/// A closed terminal, and whoever ends everything at once, do not end the fuse; `cancel` does.
+fn stand_fast() {
+    for kind in [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::terminate()] {
+        if let Ok(mut stream) = signal(kind) {
+            tokio::spawn(async move {
+                while stream.recv().await.is_some() {
+                    tracing::warn!(
+                        "a signal was ignored: `podtether deadman cancel` ends the fuse"
+                    );
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The place of a vehicle's one fuse: `deadman.lock` in its log folder, which the fuse holds for life,
+//! and the files that lie beside it. The system gives the lock back with the process, whatever ends it,
+//! and never to another process of the same number (A17).
+
+use super::record::{Record, Summary};
+use super::state::Outcome;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const LOCK: &str = "deadman.lock";
+const PID: &str = "deadman.pid";
+const ASK: &str = "deadman.ask";
+const TURN: &str = "deadman.turn";
+/// The fuse's own words.
+pub(super) const LOG: &str = "deadman.log";
+
+/// A reader holds a lock for an instant; it is waited out.
+const TRIES: u32 = 40;
+const AGAIN: Duration = Duration::from_millis(25);
+
+/// What lies at a vehicle's place.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    /// A fuse that lives; `None` while it is being armed.
+    Lives(Option<Box<Record>>),
+    /// A fuse whose process is gone without a word.
+    Lost(Box<Record>),
+    /// No fuse; the last one that was, if any.
+    Nothing(Option<Box<Summary>>),
+    /// The folder could not be read.
+    Unreadable(String),
+}
+
+/// A lock that is held until it is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    _file: File,
+}
+
+async fn lock(folder: &Path, name: &str, tries: u32) -> io::Result<Option<Held>> {
+    let file = File::options().create(true).append(true).open(folder.join(name))?;
+    for attempt in 1.. {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) if attempt < tries => tokio::time::sleep(AGAIN).await,
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Ok(Some(Held { _file: file }))
+}
+
+/// Takes the vehicle's place for life; `None` when a fuse that lives has it.
+pub(super) async fn take(folder: &Path) -> io::Result<Option<Held>> {
+    lock(folder, LOCK, TRIES).await
+}
+
+/// Takes the turn to arm, extend or call off: one at a time. `None` when it was not to be had.
+pub(super) async fn turn(folder: &Path, patience: Duration) -> io::Result<Option<Held>> {
+    std::fs::create_dir_all(folder)?;
+    let tries = patience.as_millis() / AGAIN.as_millis();
+    lock(folder, TURN, u32::try_from(tries).unwrap_or(u32::MAX)).await
+}
+
+/// Whether a fuse lives here.
+fn is_held(folder: &Path) -> io::Result<bool> {
+    let file = match File::open(folder.join(LOCK)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    // A shared lock: two who look at once do not see each other.
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Ok(()) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// What lies here.
+#[must_use]
+pub(super) fn look(folder: &Path) -> Seen {
+    for _ in 0..2 {
+        let held = match is_held(folder) {
+            Ok(held) => held,
+            Err(error) => return Seen::Unreadable(error.to_string()),
+        };
+        match (held, read::<Record>(&folder.join(PID))) {
+            (true, record) => return Seen::Lives(record.map(Box::new)),
+            // One that ends writes its summary, removes this file and goes; another look tells it
+            // from one that is lost.
+            (false, Some(_)) if is_held(folder).unwrap_or(false) => {}
+            (false, Some(record)) if folder.join(PID).exists() => {
+                return Seen::Lost(Box::new(record));
+            }
+            (false, _) => break,
+        }
+    }
+    Seen::Nothing(last_summary(folder).map(Box::new))
+}
+
+fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+fn last_summary(folder: &Path) -> Option<Summary> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let is_summary = |name: &str| name.starts_with("deadman-") && name.ends_with(".json");
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| is_summary(name)).collect();
+    names.sort();
+    names.iter().rev().find_map(|name| read(&folder.join(name)))
+}
+
+/// Puts a whole file in place of the one that is there.
+fn place<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
+    whole(path, value)?.persist(path).map(|_| ()).map_err(|error| error.error)
+}
+
+fn whole<T: Serialize>(path: &Path, value: &T) -> io::Result<tempfile::NamedTempFile> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".deadman-").tempfile_in(folder)?;
+    file.write_all(&serde_json::to_vec_pretty(value)?)?;
+    file.flush()?;
+    Ok(file)
+}
+
+/// Puts the file of a new fuse here, which must hold the lock. What a lost one left is removed: the
+/// file is made anew and never taken over.
+pub(super) fn settle(folder: &Path, record: &Record) -> io::Result<()> {
+    for left in [PID, ASK] {
+        match std::fs::remove_file(folder.join(left)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    let path = folder.join(PID);
+    whole(&path, record)?.persist_noclobber(&path).map(|_| ()).map_err(|error| error.error)
+}
+
+/// Brings the fuse's own file up to date.
+pub(super) fn update(folder: &Path, record: &Record) -> io::Result<()> {
+    place(&folder.join(PID), record)
+}
+
+/// Writes what became of a fuse, and then takes its file away. Returns where the summary lies.
+pub(super) fn leave(folder: &Path, summary: &Summary) -> io::Result<PathBuf> {
+    let stamp = summary.ended_at.format("%Y%m%d-%H%M%S%.3f").to_string().replace('.', "");
+    let mut path = folder.join(format!("deadman-{stamp}.json"));
+    for more in 1..100 {
+        match whole(&path, summary)?.persist_noclobber(&path) {
+            Ok(_) => break,
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+                path = folder.join(format!("deadman-{stamp}-{more}.json"));
+            }
+            Err(error) => return Err(error.error),
+        }
+    }
+    let _ = std::fs::remove_file(folder.join(ASK));
+    match std::fs::remove_file(folder.join(PID)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(path),
+    }
+}
+
+/// A question to a fuse that lives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Ask {
+    /// Tells this question from any other.
+    pub id: String,
+    /// The nonce of the fuse that is meant.
+    pub to: String,
+    /// What is asked.
+    pub what: What,
+}
+
+/// What a fuse is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum What {
+    /// To end without stopping the pod.
+    Cancel {
+        /// Why.
+        why: String,
+        /// Whether the pod was read off the bill by whoever asks.
+        pod_is_off: bool,
+    },
+    /// To wait longer.
+    Extend {
+        /// Until when, UTC.
+        until: DateTime<Utc>,
+        /// The pod's id, when it is known by now.
+        pod: Option<crate::domain::PodId>,
+        /// What the pod bills for an hour, in micro-dollars.
+        micros_per_hour: Option<i64>,
+    },
+}
+
+/// Puts a question; whoever does must have the turn.
+pub(super) fn put(folder: &Path, ask: &Ask) -> io::Result<()> {
+    place(&folder.join(ASK), ask)
+}
+
+/// Takes a question that lies here. One for another fuse is thrown away.
+pub(super) fn taken(folder: &Path, nonce: &str) -> Option<Ask> {
+    let path = folder.join(ASK);
+    path.exists().then_some(())?;
+    let ask: Option<Ask> = read(&path);
+    let _ = std::fs::remove_file(&path);
+    ask.filter(|ask| ask.to == nonce)
+}
+
+/// Writes off a fuse that is lost, as called off by hand.
+pub(super) fn write_off(
+    folder: &Path,
+    record: &Record,
+    why: &str,
+    pod_is_off: bool,
+    now: DateTime<Utc>,
+) -> io::Result<PathBuf> {
+    let summary = Summary {
+        record: record.clone(),
+        outcome: Outcome::Cancelled,
+        stop_status: None,
+        ended_at: now,
+        pod_may_still_be_running: !pod_is_off,
+        exit_code: Outcome::Cancelled.exit_code(),
+        message: why.to_owned(),
+    };
+    leave(folder, &summary)
+}

@@ -1,0 +1,139 @@
+//! The laptop's fuse for the verbs: armed before a pod is created or started, extended before a job is
+//! launched, called off after a stop that was read back. Off unless a face switches it on.
+
+use super::Tether;
+use crate::config::FuseHours;
+use crate::deadman::{self, ArmError, Armed, Arming, Called, Wish};
+use crate::domain::{Pod, UsdPerHour, Vehicle};
+use crate::error::{Failure, FailureKind, StillBilling};
+use chrono::{DateTime, TimeDelta, Utc};
+use std::time::Duration;
+
+/// From the end of what a fuse covers to its firing: what a supervise that lives needs to stop the
+/// pod itself.
+const MARGIN: Duration = Duration::from_secs(60);
+
+impl Tether {
+    /// The same with what a fuse of this machine is armed with.
+    #[must_use]
+    pub fn with_arming(self, arming: Arming) -> Self {
+        Self { arming: Some(arming), ..self }
+    }
+
+    /// The same, arming the laptop's fuse by itself as the config says (`fuse.auto_arm_hours`). Every
+    /// face does; what only looks on, or is to leave nothing behind, does not.
+    #[must_use]
+    pub fn arming_fuses(self) -> Self {
+        Self { arms_fuses: true, ..self }
+    }
+
+    /// What a fuse is armed with; `None` in a process that was not opened from a config.
+    #[must_use]
+    pub const fn arming(&self) -> Option<&Arming> {
+        self.arming.as_ref()
+    }
+
+    fn auto_arm(&self) -> Option<(&Arming, Duration)> {
+        match (self.arms_fuses, &self.arming, self.config.auto_arm) {
+            (true, Some(arming), FuseHours::After(time)) => Some((arming, time)),
+            _ => None,
+        }
+    }
+
+    /// A20: a pod has a fuse from its first second, so it is armed before the request goes out. A pod
+    /// that runs already only gets one when it has none: looking at it does not extend its time.
+    pub(super) async fn arm_before_a_start(
+        &self,
+        vehicle: &Vehicle,
+        pod: Option<&Pod>,
+        price: crate::domain::Price,
+        starts: bool,
+    ) -> Result<(), Failure> {
+        let Some((arming, time)) = self.auto_arm() else { return Ok(()) };
+        let lives =
+            deadman::seen(&vehicle.local_log_dir).is_some_and(|seen| seen.lives != Some(false));
+        if !starts && lives {
+            return Ok(());
+        }
+        let mut wish = Wish::new(vehicle, later(self.clock.now(), time));
+        wish.pod = pod.map(|pod| pod.id.clone());
+        let known = price.known().or_else(|| pod.and_then(|pod| pod.price.known()));
+        wish.usd_per_hour = known.map(UsdPerHour::per_hour);
+        let armed = deadman::ensure_armed(arming, &wish, &self.clock).await;
+        armed.map(|_| ()).map_err(|error| not_armed(&error))
+    }
+
+    /// Has the fuse fire no earlier than what is about to be launched is over. Never shortens it.
+    pub(crate) async fn cover(
+        &self,
+        vehicle: &Vehicle,
+        pod: &Pod,
+        until: DateTime<Utc>,
+    ) -> Result<Option<Armed>, Failure> {
+        let Some((arming, time)) = self.auto_arm() else { return Ok(None) };
+        let lives =
+            deadman::seen(&vehicle.local_log_dir).is_some_and(|seen| seen.lives == Some(true));
+        // A new one is armed for no less than the config's time.
+        let least = if lives { until } else { later(self.clock.now(), time) };
+        let mut wish = Wish::new(vehicle, later(until, MARGIN).max(least));
+        wish.pod = Some(pod.id.clone());
+        wish.usd_per_hour = pod.price.known().map(UsdPerHour::per_hour);
+        let armed = deadman::ensure_armed(arming, &wish, &self.clock).await;
+        armed.map(Some).map_err(|error| not_armed(&error))
+    }
+
+    /// The same for so long from now on.
+    pub(super) async fn cover_for(
+        &self,
+        vehicle: &Vehicle,
+        pod: &Pod,
+        time: Duration,
+    ) -> Result<(), Failure> {
+        let until = later(self.clock.now(), time);
+        let covered = self.cover(vehicle, pod, until).await;
+        // The pod runs and bills, whatever became of this.
+        covered.map(|_| ()).map_err(|failure| failure.billing(StillBilling::Yes))
+    }
+
+    /// Calls the fuse off once the pod was read off the bill. What keeps it from being called off is
+    /// told: it then fires at a pod that is off, which changes nothing.
+    pub(crate) async fn call_off(&self, vehicle: &Vehicle, why: &str) -> Result<bool, Failure> {
+        if self.auto_arm().is_none() {
+            return Ok(false);
+        }
+        let called = deadman::cancel(&vehicle.local_log_dir, why, true, &self.clock).await;
+        called.map(|called| called != Called::NotArmed).map_err(|error| not_armed(&error))
+    }
+}
+
+/// A fuse that could not be armed, as a failure before anything was spent.
+#[must_use]
+pub fn not_armed(error: &ArmError) -> Failure {
+    let message = format!("the laptop's fuse: {error}");
+    match error {
+        ArmError::Denied(_) => Failure::new(
+            FailureKind::Forbidden,
+            message,
+            "give the API key read and write access to pods in the RunPod console; nothing was changed",
+        ),
+        ArmError::Firing { .. } => Failure::new(
+            FailureKind::Conflict,
+            message,
+            "wait until the pod is stopped, or call the fuse off first; nothing was changed",
+        )
+        .retryable(),
+        ArmError::NotArmed => {
+            Failure::new(FailureKind::NotFound, message, "arm it: podtether deadman arm")
+        }
+        ArmError::Silent(_) | ArmError::Failed(_) | ArmError::Folder { .. } => Failure::new(
+            FailureKind::Internal,
+            message,
+            "mend what it names, or set fuse.auto_arm_hours: off to go without; nothing was changed",
+        ),
+    }
+}
+
+fn later(at: DateTime<Utc>, by: Duration) -> DateTime<Utc> {
+    let by = TimeDelta::from_std(by).unwrap_or(TimeDelta::MAX);
+    at.checked_add_signed(by).unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
