@@ -61,7 +61,7 @@ const LOOKS: u32 = 3;
 enum Found {
     Pods(Vec<Pod>),
     Absent,
-    NotOurs(Pod),
+    NotOurs(Box<Pod>),
 }
 
 /// Asks the pod off the bill and reads it back.
@@ -154,7 +154,7 @@ async fn by_id(cloud: &dyn Cloud, target: &mut Target) -> Result<Found, CloudErr
     let ours = ours(target, pods);
     Ok(match (ours.is_empty(), renamed) {
         (false, _) => Found::Pods(ours),
-        (true, Some(pod)) => Found::NotOurs(pod),
+        (true, Some(pod)) => Found::NotOurs(Box::new(pod)),
         (true, None) => Found::Absent,
     })
 }

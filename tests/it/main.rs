@@ -14,6 +14,7 @@ mod config;
 mod contract_client;
 mod contract_twin;
 mod crash;
+mod deadman;
 mod flows;
 mod hostile_server;
 mod jobs;

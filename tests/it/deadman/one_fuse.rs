@@ -1,0 +1,189 @@
+//! One fuse: armed, seen, extended, called off, fired.
+
+use super::{arm, command, deadman, ended, kill, lives, pid_of, record, status, summaries, word};
+use crate::flows::fixture::{Fixture, POD, VEHICLE};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::json;
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_stops_the_pod_at_its_deadline_and_leaves_a_summary() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    assert_eq!(word(&status(&fixture)), ("not_armed".into(), 0));
+    let armed = arm(&fixture, "0.001", &[]);
+    assert_eq!(armed.code, 0, "{armed:?}");
+    assert_eq!(armed.json["vehicle"]["state"], "armed", "{armed:?}");
+    assert!(armed.json["vehicle"]["if_it_sleeps"].as_str().unwrap().contains("/h from 20"));
+    let fuse = record(&fixture);
+    assert_eq!(
+        (&fuse["proof"]["read"], &fuse["proof"]["stop"]),
+        (&json!("proven"), &json!("proven"))
+    );
+    assert_eq!(fuse["pod_id"], fixture.pods_named(POD).await[0]["id"]);
+    let summary = ended(&fixture).await;
+    assert_eq!(fixture.status().await, "EXITED");
+    let told = ["outcome", "stop_status", "pod_may_still_be_running", "exit_code", "vehicle"];
+    let told = told.map(|key| summary[key].clone());
+    assert_eq!(json!(told), json!(["stopped", "EXITED", false, 0, VEHICLE]), "{summary:#}");
+    for key in
+        ["armed_at", "fire_at", "hours", "retries", "spacing_sec", "pid", "pod_name", "ended_at"]
+    {
+        assert!(!summary[key].is_null(), "{key} of {summary:#}");
+    }
+    assert_eq!(summary["attempts"][0]["result"], "off");
+    assert_eq!(word(&status(&fixture)), ("stopped".into(), 0));
+    let deleted = fixture.requests().iter().filter(|request| request.method == "DELETE").count();
+    assert_eq!(deleted, 0, "a fuse never terminates");
+}
+
+/// C01: a harness ends the whole group of what it started, with SIGKILL; and a terminal that closes,
+/// and whoever ends everything with SIGTERM, reach the fuse and do not end it.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn it_outlives_the_group_that_armed_it_a_hangup_and_sigterm() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let script = format!(
+        "\"$0\" deadman arm --vehicle {VEHICLE} --hours 0.002 >&2; touch armed; sleep 600; :"
+    );
+    let mut shell = Command::new("bash");
+    let template = command(&fixture, &[]);
+    shell.arg("-c").arg(script).arg(template.get_program()).current_dir(fixture.path(""));
+    shell.env_clear().envs(template.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.process_group(0).stdin(Stdio::null());
+    let mut shell = shell.spawn().unwrap();
+    fixture.until("the fuse", async || fixture.path("armed").exists()).await;
+    let fuse = pid_of(&record(&fixture));
+    let group = Pid::from_raw(i32::try_from(shell.id()).unwrap()).unwrap();
+    kill_process_group(group, Signal::KILL).unwrap();
+    shell.wait().unwrap();
+    assert!(lives(fuse));
+    let stat = fs::read_to_string(format!("/proc/{}/stat", fuse.as_raw_nonzero())).unwrap();
+    let fields: Vec<i32> = stat
+        .rsplit_once(") ")
+        .unwrap()
+        .1
+        .split(' ')
+        .skip(1)
+        .take(3)
+        .map(|word| word.parse().unwrap())
+        .collect();
+    let [parent, own_group, session] = fields[..] else { panic!("{stat}") };
+    let shell_id = group.as_raw_nonzero().get();
+    assert!(parent != shell_id && own_group != shell_id && session != shell_id, "{stat}");
+    for signal in [Signal::HUP, Signal::TERM, Signal::INT] {
+        kill_process(fuse, signal).unwrap();
+    }
+    assert_eq!(ended(&fixture).await["outcome"], "stopped");
+    assert_eq!(fixture.status().await, "EXITED");
+}
+
+/// H04, C11: the key goes over a pipe: it is in no argument, no environment and no file, and a config
+/// that is gone by then changes nothing.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn it_needs_nothing_but_memory_when_it_fires_and_shows_no_key() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    assert_eq!(arm(&fixture, "0.001", &[]).code, 0);
+    let key = fixture.running_cloud().key.reveal().to_owned();
+    let fuse = pid_of(&record(&fixture)).as_raw_nonzero();
+    for name in ["cmdline", "environ"] {
+        let text = fs::read(format!("/proc/{fuse}/{name}")).unwrap();
+        assert!(!String::from_utf8_lossy(&text).contains(&key), "{name}");
+    }
+    for number in [0, 1] {
+        let open = fs::read_link(format!("/proc/{fuse}/fd/{number}")).unwrap();
+        assert_eq!(open.to_str(), Some("/dev/null"));
+    }
+    fs::remove_file(fixture.config_file()).unwrap();
+    assert_eq!(ended(&fixture).await["outcome"], "stopped");
+    assert_eq!(fixture.status().await, "EXITED");
+    for entry in fs::read_dir(fixture.path("logs")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read(&path).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&text).contains(&key), "{}", path.display());
+    }
+    assert_eq!(status(&fixture).code, 2, "without a config nobody knows the folders");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_arm_extends_and_never_shortens_and_a_cancel_ends_it() {
+    let fixture = Fixture::new();
+    let _ = fixture.tether().await;
+    assert_eq!(deadman(&fixture, &["extend", "--vehicle", VEHICLE, "--hours", "1"]).code, 1);
+    assert_eq!(arm(&fixture, "1", &[]).json["how"], "armed now");
+    let first = record(&fixture);
+    let shorter = arm(&fixture, "0.5", &[]);
+    assert!(shorter.json["how"].as_str().unwrap().contains("not shortened"), "{shorter:?}");
+    assert_eq!(record(&fixture)["fire_at"], first["fire_at"]);
+    let longer = arm(&fixture, "2", &[]);
+    assert!(longer.json["how"].as_str().unwrap().contains("extended"), "{longer:?}");
+    let second = record(&fixture);
+    assert_eq!(second["pid"], first["pid"], "one fuse");
+    assert!(second["fire_at"].as_str() > first["fire_at"].as_str());
+    let extended = deadman(&fixture, &["extend", "--vehicle", VEHICLE, "--hours", "3", "--json"]);
+    assert_eq!((extended.code, extended.json["how"].as_str()), (0, Some("extended")));
+    let fuse = pid_of(&second);
+    let cancelled = deadman(&fixture, &["cancel", "--vehicle", VEHICLE]);
+    assert_eq!(cancelled.code, 0, "{cancelled:?}");
+    fixture.until("the fuse to go", async || !lives(fuse)).await;
+    assert_eq!(word(&status(&fixture)), ("cancelled".into(), 0));
+    assert_eq!(summaries(&fixture).pop().unwrap()["pod_may_still_be_running"], true);
+    assert_eq!(deadman(&fixture, &["cancel", "--vehicle", VEHICLE]).code, 0);
+}
+
+/// A17, C-lying: a file that names the number of somebody else's process is LOST; nobody signals that
+/// process, and a new fuse takes the place.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pid_file_that_lies_is_lost_and_its_number_is_never_signalled() {
+    let fixture = Fixture::new();
+    let _ = fixture.tether().await;
+    assert_eq!(arm(&fixture, "1", &[]).code, 0);
+    let mut lie = record(&fixture);
+    kill(&fixture, pid_of(&lie)).await;
+    let mut other = Command::new("sleep").arg("600").spawn().unwrap();
+    lie["pid"] = json!(other.id());
+    fs::write(fixture.path("logs/deadman.pid"), lie.to_string()).unwrap();
+    let lost = status(&fixture);
+    assert_eq!(word(&lost), ("LOST".into(), 1));
+    assert!(lost.json["vehicles"][0]["message"].as_str().unwrap().contains("MAY BILL"));
+    let again = arm(&fixture, "1", &[]);
+    assert!(again.json["how"].as_str().unwrap().contains("LOST"), "{again:?}");
+    kill(&fixture, pid_of(&record(&fixture))).await;
+    fs::write(fixture.path("logs/deadman.pid"), lie.to_string()).unwrap();
+    let cancelled = deadman(&fixture, &["cancel", "--vehicle", VEHICLE]);
+    assert!(cancelled.stdout.contains("LOST"), "{cancelled:?}");
+    assert_eq!(word(&status(&fixture)), ("cancelled".into(), 0));
+    assert!(other.try_wait().unwrap().is_none(), "somebody else's process was ended");
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
+/// Several vehicles have a fuse each, and the worst of them is the exit code.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_vehicle_has_a_fuse_of_its_own_and_the_worst_code_wins() {
+    let second = "  second:\n    pod_name: second-pod\n    network_volume_name: second-volume\n    datacenter_preference: [EU-RO-1]\n    known_hosts_file: known_hosts_2\n    local_log_dir: logs2\n";
+    let fixture = Fixture::with(second);
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    assert_eq!(arm(&fixture, "0.001", &[]).code, 0);
+    let other = deadman(&fixture, &["arm", "--vehicle", "second", "--json"]);
+    assert_eq!(other.code, 0, "{other:?}");
+    assert_eq!(ended(&fixture).await["outcome"], "stopped");
+    let both = deadman(&fixture, &["status", "--json"]);
+    let states: Vec<_> =
+        both.json["vehicles"].as_array().unwrap().iter().map(|one| one["state"].clone()).collect();
+    assert_eq!((both.code, json!(states)), (0, json!(["stopped", "armed"])));
+    let text = fs::read(fixture.path("logs2/deadman.pid")).unwrap();
+    let text: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    kill_process(pid_of(&text), Signal::KILL).unwrap();
+    fixture.until("LOST", async || deadman(&fixture, &["status", "--json"]).code == 1).await;
+    assert_eq!(deadman(&fixture, &["status", "--vehicle", VEHICLE]).code, 0);
+}
