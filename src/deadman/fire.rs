@@ -89,6 +89,7 @@ pub(super) async fn ask(
     let (asked, message) = match found {
         Err(error) => of_error(&error),
         Ok(Found::Absent) => {
+            attempt.status = Some("no_pod".to_owned());
             (Asked::Absent, format!("the account shows no pod named {:?}", target.name()))
         }
         Ok(Found::NotOurs(pod)) => (

@@ -10,7 +10,8 @@ use crate::clock::SharedClock;
 use crate::cloud::runpod::RunPod;
 use crate::cloud::{Cloud, StopRight};
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -39,8 +40,8 @@ pub struct Fuse {
     state: State,
     terms: state::Terms,
     folder: PathBuf,
-    /// Gone when the fuse is of a provider.
-    local_state: Option<PathBuf>,
+    /// The state folder of the local cloud and which one it was; `None` for a provider.
+    local_state: Option<(PathBuf, Option<u64>)>,
     target: Option<Target>,
     cloud: Arc<dyn Cloud>,
     clock: SharedClock,
@@ -48,7 +49,7 @@ pub struct Fuse {
     written: Duration,
     /// Why it was called off, and whether the pod was off by then.
     called_off: Option<(String, bool)>,
-    _seat: Held,
+    seat: Held,
 }
 
 /// Settles: takes the vehicle's place, proves the key, and says what its starter waits for, as one line
@@ -69,7 +70,10 @@ async fn settled(order: Order, clock: SharedClock) -> Result<Fuse, Reply> {
     let failed =
         |what: &str, error: &dyn std::fmt::Display| Reply::Failed(format!("{what}: {error}"));
     let Order { terms: told, access } = order;
-    let local_state = access.local_state.clone();
+    let local_state = access.local_state.clone().map(|state| {
+        let id = file_id(&state);
+        (state, id)
+    });
     let cloud: Arc<dyn Cloud> = Arc::new(
         RunPod::new(access.options(), Arc::clone(&clock))
             .map_err(|error| failed("the provider cannot be spoken to", &error))?,
@@ -126,7 +130,7 @@ async fn settled(order: Order, clock: SharedClock) -> Result<Fuse, Reply> {
         clock,
         written: begun.monotonic,
         called_off: None,
-        _seat: seat,
+        seat,
     };
     // One that is due already is past refusing: it must try, and say what came of it.
     if fuse.record.proof.stop == Word::Denied && told.fire_at > begun.wall {
@@ -178,6 +182,11 @@ async fn prove(cloud: &dyn Cloud, clock: &SharedClock, record: &mut Record) -> P
         }
     };
     Proof { at: clock.now(), read, stop, why }
+}
+
+/// Tells a folder from one of its name that was made after it; `None` when there is none.
+fn file_id(folder: &Path) -> Option<u64> {
+    std::fs::metadata(folder).ok().map(|found| found.ino())
 }
 
 fn boot_id() -> Option<String> {
@@ -239,6 +248,9 @@ impl Fuse {
         }
         self.written = monotonic;
         self.record.last_tick = self.clock.now();
+        if !self.seat.is_in_place() {
+            return;
+        }
         // A log folder that is gone hides the fuse; it burns on all the same.
         if let Err(error) = seat::update(&self.folder, &self.record) {
             tracing::warn!(%error, "its file could not be written");
@@ -247,13 +259,13 @@ impl Fuse {
 
     /// What has happened since the last look.
     fn event(&mut self) -> Event {
-        if self.local_state.as_ref().is_some_and(|state| !state.exists()) {
+        if self.local_state.as_ref().is_some_and(|(state, id)| file_id(state) != *id) {
             self.called_off = Some(("the local cloud is gone with its pods".to_owned(), true));
             return Event::CloudGone;
         }
-        let Some(Ask { id, what, .. }) = seat::taken(&self.folder, &self.record.nonce) else {
-            return Event::Tick;
-        };
+        let is_ours = self.seat.is_in_place();
+        let ask = is_ours.then(|| seat::taken(&self.folder, &self.record.nonce)).flatten();
+        let Some(Ask { id, what, .. }) = ask else { return Event::Tick };
         self.record.answered = Some(id);
         match what {
             What::Cancel { why, pod_is_off } => {
@@ -335,6 +347,10 @@ impl Fuse {
             message,
         };
         tracing::warn!(outcome = outcome.as_str(), "{}", summary.message);
+        if !self.seat.is_in_place() {
+            tracing::error!("the log folder is gone, and with it the place for the summary");
+            return;
+        }
         if let Err(error) = seat::leave(&self.folder, &summary) {
             tracing::error!(%error, "the summary could not be written");
         }

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,11 +39,23 @@ pub enum Seen {
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
 pub(super) struct Held {
-    _file: File,
+    file: File,
+    path: PathBuf,
+}
+
+impl Held {
+    /// Whether the folder still is the one in which it was taken: one that was removed and made anew
+    /// belongs to whoever takes its lock there.
+    pub fn is_in_place(&self) -> bool {
+        let own = self.file.metadata().map(|own| (own.dev(), own.ino()));
+        let there = std::fs::metadata(&self.path).map(|there| (there.dev(), there.ino()));
+        matches!((own, there), (Ok(own), Ok(there)) if own == there)
+    }
 }
 
 async fn lock(folder: &Path, name: &str, tries: u32) -> io::Result<Option<Held>> {
-    let file = File::options().create(true).append(true).open(folder.join(name))?;
+    let path = folder.join(name);
+    let file = File::options().create(true).append(true).open(&path)?;
     for attempt in 1.. {
         match file.try_lock() {
             Ok(()) => break,
@@ -51,7 +64,7 @@ async fn lock(folder: &Path, name: &str, tries: u32) -> io::Result<Option<Held>>
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }
-    Ok(Some(Held { _file: file }))
+    Ok(Some(Held { file, path }))
 }
 
 /// Takes the vehicle's place for life; `None` when a fuse that lives has it.
@@ -232,4 +245,43 @@ pub(super) fn write_off(
         message: why.to_owned(),
     };
     leave(folder, &summary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that was removed and made anew is somebody else's place: a fuse that lives on from
+    /// before never writes over the file of the one that lives there now.
+    #[tokio::test]
+    async fn a_place_that_was_made_anew_is_not_ours() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("logs");
+        std::fs::create_dir(&folder).unwrap();
+        let held = take(&folder).await.unwrap().unwrap();
+        assert!(held.is_in_place());
+        assert_eq!(look(&folder), Seen::Lives(None));
+        std::fs::rename(&folder, parent.path().join("before")).unwrap();
+        assert!(!held.is_in_place());
+        std::fs::create_dir(&folder).unwrap();
+        let other = take(&folder).await.unwrap().unwrap();
+        assert!(!held.is_in_place() && other.is_in_place());
+        drop(other);
+        assert_eq!(look(&folder), Seen::Nothing(None));
+    }
+
+    /// Two who ask at once never read each other's question, and one for a fuse of before is dropped.
+    #[test]
+    fn a_question_for_another_fuse_is_thrown_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let what = What::Cancel { why: "over".into(), pod_is_off: true };
+        let ask = Ask { id: "1".into(), to: "old".into(), what };
+        put(folder.path(), &ask).unwrap();
+        assert_eq!(taken(folder.path(), "new"), None);
+        assert_eq!(taken(folder.path(), "old"), None, "it is gone");
+        put(folder.path(), &ask).unwrap();
+        assert_eq!(taken(folder.path(), "old"), Some(ask));
+        std::fs::write(folder.path().join(ASK), "{").unwrap();
+        assert_eq!(taken(folder.path(), "old"), None);
+    }
 }

@@ -68,6 +68,7 @@ async fn play(
         program,
     };
     let (tether, _) = ops::open(&start, clock).await?;
+    let tether = tether.arming_fuses();
     let vehicle = Some(scene::VEHICLE.to_owned());
     let ensure = |dry_run| EnsureRequest {
         vehicle: vehicle.clone(),

@@ -2,6 +2,7 @@
 
 use super::probe::{LOOK, SHORT, live_jobs};
 use super::{Tether, vigil};
+use crate::config::FuseHours;
 use crate::deadman;
 use crate::domain::{
     FuseReport, JobId, JobState, JobsSeen, LiveJob, Pod, UnattendedBill, Vehicle, WatchdogSeen,
@@ -32,7 +33,11 @@ impl Tether {
         fuses.extend(FuseReport::supervise(&vigils, &pod.id, pod.started_at, now));
         fuses.push(FuseReport::watchdog(watchdog, now));
         let deadman = deadman::seen(&vehicle.local_log_dir);
-        fuses.push(FuseReport::deadman(deadman.as_ref(), now));
+        let mut laptop = FuseReport::deadman(deadman.as_ref(), now);
+        if self.config.auto_arm == FuseHours::Off && deadman.is_none() {
+            laptop.why.push_str("; fuse.auto_arm_hours is off, so none is armed by itself");
+        }
+        fuses.push(laptop);
         let unattended = longest_unattended(pod.price, &fuses);
         (fuses, unattended)
     }

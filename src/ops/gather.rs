@@ -92,8 +92,7 @@ impl Tether {
         facts
     }
 
-    /// No fuse is proven in this version, so the config's time is taken for how long a pod may be
-    /// left to itself. `off` counts as the longest that could be set: see `guard::WorstCase`.
+    /// Where no fuse is proven, the config's time is taken for how long a pod may be left to itself. `off` counts as the longest that could be set: see `guard::WorstCase`.
     pub(super) fn fuse(&self) -> Fuse {
         let allowance = match self.config.auto_arm {
             FuseHours::After(time) => time,

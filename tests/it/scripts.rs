@@ -93,7 +93,7 @@ impl Clone {
         for made in [&root.join("src"), &root.join("remote"), &path] {
             fs::create_dir_all(made).unwrap();
         }
-        for script in ["run.sh", "supervise.sh", "watch.sh"] {
+        for script in ["run.sh", "supervise.sh", "watch.sh", "deadman.sh"] {
             let real = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
             place(&root.join(script), &fs::read_to_string(real).unwrap());
         }
@@ -417,8 +417,16 @@ fn watch_sh_is_the_same_around_watch() {
 }
 
 #[test]
+fn deadman_sh_is_the_same_around_deadman() {
+    let clone = Clone::whole();
+    clone.run(&["audit"]);
+    let ran = Ran::of(clone.command(&clone.root.join("deadman.sh"), &["status", "a b"]));
+    ran.assert_binary_got(&["deadman", "status", "a b"]);
+}
+
+#[test]
 fn the_scripts_can_be_run_as_they_lie() {
-    for script in ["run.sh", "supervise.sh", "watch.sh", ".ci/run", ".ci/test.sh"] {
+    for script in ["run.sh", "supervise.sh", "watch.sh", "deadman.sh", ".ci/run", ".ci/test.sh"] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o111, 0o111, "{script}");

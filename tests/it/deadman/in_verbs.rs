@@ -9,6 +9,7 @@ use podtether::domain::{FuseName, FuseState};
 use podtether::error::FailureKind;
 use podtether::ops::RunJobRequest;
 use rustix::process::Signal;
+use serde_json::json;
 
 fn fire_at(fixture: &Fixture) -> DateTime<Utc> {
     record(fixture)["fire_at"].as_str().unwrap().parse().unwrap()
@@ -85,6 +86,24 @@ async fn supervise_arms_before_it_launches_and_calls_off_after_the_stop() {
     assert!(fuse < job, "{}", outcome.stderr);
     assert_eq!(word(&status(&fixture)), ("cancelled".into(), 0));
     assert_eq!(ended(&fixture).await["pod_may_still_be_running"], false);
+}
+
+/// A07: supervise launches nothing that nobody could stop.
+#[tokio::test(flavor = "multi_thread")]
+async fn supervise_launches_nothing_with_a_key_that_may_not_stop() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    fixture.set_faults(&["read-only-key"]).await;
+    let outcome = Run::of(&fixture, "true", &[]).end().await;
+    assert_eq!(outcome.code, 1, "{outcome:#?}");
+    assert!(outcome.stderr.contains("refused to arm"), "{}", outcome.stderr);
+    let summary = outcome.file();
+    assert_eq!(
+        (&summary["job_id"], &summary["pod_may_still_be_running"]),
+        (&json!(null), &json!(true))
+    );
+    assert!(!fixture.volume().join("jobs").exists());
 }
 
 /// C01: SIGTERM ends supervise and leaves the fuse armed.

@@ -59,8 +59,12 @@ async fn every_fuse_is_told_with_its_proof_and_the_bill_with_the_slowest_proven_
     let [supervise] = &of(&answer, Supervise)[..] else { panic!("{answer:?}") };
     assert_eq!(supervise.state, Armed, "{supervise:?}");
     assert!(supervise.proof.is_some() && supervise.age_sec.unwrap() < 60);
+    // It armed the laptop's fuse, which is slower and bounds what the pod costs.
+    let [deadman] = &of(&answer, Deadman)[..] else { panic!("{answer:?}") };
+    assert_eq!(deadman.state, Armed, "{deadman:?}");
+    assert!(deadman.stops_within_sec > supervise.stops_within_sec);
     let unattended = answer.unattended.unwrap();
-    assert_eq!(unattended.seconds, supervise.stops_within_sec);
+    assert_eq!(unattended.seconds, deadman.stops_within_sec);
     assert!(unattended.usd.is_some());
     let words = "if everything but the slowest proven fuse fails: ";
     assert!(unattended.text.starts_with(words), "{}", unattended.text);
@@ -75,7 +79,13 @@ async fn every_fuse_is_told_with_its_proof_and_the_bill_with_the_slowest_proven_
             is_dead
         })
         .await;
-    assert_eq!(last.unwrap().unattended.unwrap().seconds, None, "what is dead bounds nothing");
+    // What is dead bounds nothing; the fuse that it armed outlives it.
+    let last = last.unwrap();
+    let [deadman] = &of(&last, Deadman)[..] else { panic!("{last:?}") };
+    assert_eq!(
+        (deadman.state, last.unattended.unwrap().seconds),
+        (Armed, deadman.stops_within_sec)
+    );
 
     let stopped = tether.stop_pod(VEHICLE).await.unwrap();
     assert_eq!((stopped.status, stopped.grade), (StopStatus::Stopped, Grade::ApiSays));
@@ -99,7 +109,10 @@ async fn a_supervise_that_has_stopped_its_pod_is_no_fuse_any_more() {
     let left = std::fs::read_dir(fixture.path("logs")).unwrap();
     let locks: Vec<_> = left
         .flatten()
-        .filter(|entry| entry.path().extension().is_some_and(|end| end == "lock"))
+        .filter(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            name.starts_with("supervise-") && name.ends_with(".lock")
+        })
         .collect();
     assert!(locks.is_empty(), "{locks:?}");
 }
