@@ -67,6 +67,7 @@ lives_on() {
 }
 # --- end of liveness ---
 
+# --- verdict: the same text in every script that needs it; a unit test compares them ---
 # What is known of the job in folder $1: live, over or unknown.
 verdict() {
   local line pid=$1/pid
@@ -85,6 +86,7 @@ verdict() {
     *) echo over ;;
   esac
 }
+# --- end of verdict ---
 
 main() {
   local dir word

@@ -69,13 +69,10 @@ struct Resolver<'a> {
 }
 
 /// Keys of the contract that this version reads and does not act on.
-const NOT_YET: &[(&str, &str)] = &[
-    (
-        "fuse.auto_arm_hours",
-        "fuse.auto_arm_hours arms nothing yet: there is no laptop fuse in this version; it is only how long an unwatched pod is counted in worst cases",
-    ),
-    ("idle_minutes", "idle_minutes stops nothing yet: there is no idle watchdog in this version"),
-];
+const NOT_YET: &[(&str, &str)] = &[(
+    "fuse.auto_arm_hours",
+    "fuse.auto_arm_hours arms no laptop fuse yet; it is the deadline of the pod's watchdog, and how long an unwatched pod is counted in worst cases",
+)];
 
 impl Resolver<'_> {
     /// Everything; `None` when a value is missing that a problem already speaks of.

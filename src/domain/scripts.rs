@@ -22,6 +22,14 @@ pub const JOB_STATUS: Script = script!("job_status.sh");
 pub const LIVE_JOBS: Script = script!("live_jobs.sh");
 /// `<mount> <pod_id> <token>`: which pod this is, and what it has.
 pub const POD_PROBE: Script = script!("pod_probe.sh");
+/// `watch <pod id> <mount> <idle s> <tick s> <deadline s>`, or `probe <pod id>`: stops the pod when
+/// nobody uses it. Lives in a file off the volume.
+pub const IDLE_WATCHDOG: Script = script!("idle_watchdog.sh");
+/// `<pod id> <mount> <idle s> <tick s> <deadline s> <version>`, [`IDLE_WATCHDOG`] and [`STOP_POD`] on
+/// stdin: starts the watchdog and tells what its stop path has.
+pub const ARM_WATCHDOG: Script = script!("arm_watchdog.sh");
+/// `<seconds>`: says to the watchdog that somebody supervises the pod.
+pub const RENEW_LEASE: Script = script!("renew_lease.sh");
 /// `<folder> <command line>`: runs somebody's command line in a folder.
 pub const RUN_IN: Script = script!("run_in.sh");
 /// `<job dir> <seconds>`: waits for the end of a job.
@@ -47,9 +55,18 @@ mod tests {
     /// The scripts travel alone and cannot share a file, so they share a text.
     #[test]
     fn every_script_judges_a_process_by_the_same_text() {
+        let reporting = [ARM_WATCHDOG, RENEW_LEASE, POD_PROBE];
+        let watching = [IDLE_WATCHDOG, ARM_WATCHDOG, RENEW_LEASE, POD_PROBE];
+        let judging = [&watching[..], &[JOB_STATUS, LIVE_JOBS]].concat();
         for (name, scripts) in [
-            ("identity", vec![JOB_WRAPPER, JOB_STATUS, LIVE_JOBS]),
-            ("liveness", vec![JOB_STATUS, LIVE_JOBS]),
+            ("identity", [&judging[..], &[JOB_WRAPPER]].concat()),
+            ("liveness", judging),
+            ("verdict", vec![LIVE_JOBS, IDLE_WATCHDOG]),
+            ("clock", [&watching[..], &[JOB_WRAPPER]].concat()),
+            ("environment", vec![STOP_POD, IDLE_WATCHDOG, POD_PROBE]),
+            ("key for curl", vec![STOP_POD, IDLE_WATCHDOG]),
+            ("watchdog folder", watching.to_vec()),
+            ("watchdog report", reporting.to_vec()),
         ] {
             let texts: Vec<&str> =
                 scripts.iter().map(|script| block(*script, name).unwrap()).collect();

@@ -78,6 +78,9 @@ pub struct EnsureAnswer {
     pub warnings: Vec<String>,
 }
 
+/// The watchdog is worth some seconds more than the caller gave.
+const ARM_AT_LEAST: Duration = Duration::from_secs(15);
+
 const NO_FUSE: &str = "none yet: nothing stops this pod by itself; call stop_pod when done, or use `podtether supervise`, which stops it at the end of a job";
 
 impl Tether {
@@ -176,6 +179,16 @@ impl Tether {
         drop(turn);
         let wait = request.wait.saturating_sub(self.clock.monotonic().saturating_sub(started));
         let reached = self.wait_until_usable(&vehicle, pod, wait).await?;
+        // Whatever is wrong with a pod that is up: it bills, so it is watched.
+        let fuses = match &reached {
+            Reached::Usable(pod, _) | Reached::DriverTooOld(pod, _) | Reached::NoGpu(pod) => {
+                let left =
+                    request.wait.saturating_sub(self.clock.monotonic().saturating_sub(started));
+                vec![self.watchdog_fuse(&vehicle, pod, left.max(ARM_AT_LEAST)).await]
+            }
+            Reached::NotYet(..) => vec![NO_FUSE.to_owned()],
+        };
+        let answer = |status, message| EnsureAnswer { fuses, ..answer(status, message) };
         Ok(match reached {
             Reached::Usable(pod, probe) => {
                 let status = if adopted { EnsureStatus::Adopted } else { EnsureStatus::Running };

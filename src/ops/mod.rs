@@ -23,6 +23,7 @@ mod sync;
 mod terminate;
 mod usable;
 mod view;
+mod watchdog;
 
 #[cfg(test)]
 mod tests;

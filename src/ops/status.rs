@@ -147,6 +147,7 @@ impl Tether {
             match probe.unwrap_or_else(|_| Err(super::usable::slow_shell(pod))) {
                 Ok(probe) => {
                     answer.gpu_util_percent = probe.gpus.first().and_then(|gpu| gpu.percent);
+                    answer.fuses.extend(probe.watchdog.map(|report| report.to_string()));
                     answer.driver_version = probe.driver;
                     answer.volume_free_gb = probe.mount_free.map(|bytes| bytes / 1_000_000_000);
                     let jobs = tokio::time::timeout(left(), self.live_jobs(&vehicle, pod)).await;
@@ -178,7 +179,7 @@ impl Tether {
                 answer.message
             );
         }
-        if pod.status.bills_compute() {
+        if pod.status.bills_compute() && answer.fuses.is_empty() {
             answer
                 .message
                 .push_str(" Nothing stops it by itself but a job launched with auto_stop=true.");

@@ -2,6 +2,7 @@
 
 use super::jobs::{Answer, AnswerError};
 use super::shell::ExecOutput;
+use super::watchdog::WatchdogReport;
 use crate::domain::{PodId, RemoteCommand, scripts};
 use std::time::Duration;
 
@@ -53,6 +54,8 @@ pub struct PodProbe {
     pub uptime: Option<Duration>,
     /// The volume's identity token, to be compared with ours before anything else is sent (F01).
     pub identity: Option<String>,
+    /// What is known of its watchdog; `None` when its lines make no sense.
+    pub watchdog: Option<WatchdogReport>,
 }
 
 /// Asks a pod what it is and has. `token` becomes the volume's identity if it has none and the pod
@@ -88,6 +91,8 @@ pub fn parse_probe(output: &ExecOutput) -> Result<PodProbe, ProbeError> {
         has_rsync: answer.get("rsync") == Some("yes"),
         uptime: answer.number("uptime_s")?.map(Duration::from_secs),
         identity: answer.get("identity").map(str::to_owned),
+        // A broken watchdog must not hide the pod.
+        watchdog: WatchdogReport::read(&answer).ok(),
     })
 }
 

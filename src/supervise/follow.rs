@@ -42,6 +42,11 @@ impl<'a> Follower<'a> {
         self.pod = pod;
     }
 
+    /// The pod as it was last told.
+    pub(super) const fn pod(&self) -> &Pod {
+        &self.pod
+    }
+
     /// One look: the job's state, and what its log has said since the last look.
     pub(super) async fn look(&mut self) -> Result<(JobState, Option<i32>), Failure> {
         let offset = Some(self.offset);

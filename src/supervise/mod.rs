@@ -9,6 +9,7 @@ mod refused;
 mod run;
 mod state;
 mod summary;
+mod watched;
 
 pub use options::{Note, Options};
 pub use run::run;

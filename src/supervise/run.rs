@@ -8,6 +8,7 @@ use super::patience::{self, MAX_STOPS, stop_pause};
 use super::refused::refused;
 use super::state::{self, Effect, End, Event, State, Terms};
 use super::summary::{Spec, Summary};
+use super::watched::Watched;
 use crate::apply::OffSettings;
 use crate::domain::{Ceiling, JobEnd, JobId, JobState, Pod, Vehicle};
 use crate::error::{Failure, FailureKind};
@@ -208,7 +209,10 @@ impl Run<'_> {
             Effect::Capture => {
                 let mut left = false;
                 let mut late = false;
+                let watched =
+                    Watched::of(self.tether, self.options, self.vehicle, self.follower.pod());
                 tokio::select! {
+                    () = watched.keep() => {}
                     () = capture(self.tether, self.options, self.vehicle, self.id, &mut self.summary, tell) => {}
                     () = tokio::time::sleep(CAPTURE_MAX) => late = true,
                     () = leave(signals) => left = true,
@@ -257,6 +261,7 @@ impl Run<'_> {
             () = self.follower.hold(wait) => {}
             event = signals.recv() => return event.unwrap_or(Event::Leave),
         }
+        Watched::of(self.tether, self.options, self.vehicle, self.follower.pod()).renew().await;
         match self.follower.look().await {
             Ok((state, exit_code)) => {
                 self.summary.state = Some(state.to_string());

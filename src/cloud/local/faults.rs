@@ -106,6 +106,8 @@ pub(super) const CLUSTER_POD: &str = "cluster-pod";
 pub(super) const CREATE_ERROR: &str = "create-error-after-effect";
 pub(super) const CREATE_REPLY_LOST: &str = "create-reply-lost";
 pub(super) const DUPLICATE: &str = "duplicate";
+pub(super) const ENVIRONMENT_CUT: &str = "environment-cut";
+pub(super) const ENVIRONMENT_UNEXPORTED: &str = "environment-unexported";
 pub(super) const EDGE_1010: &str = "edge-1010";
 pub(super) const EDGE_HTML: &str = "edge-html";
 pub(super) const EMPTY_REPLY: &str = "empty-reply";
@@ -115,8 +117,13 @@ pub(super) const LIST_LAG: &str = "list-lag";
 pub(super) const LOCKED: &str = "locked";
 pub(super) const NEVER_BOOTS: &str = "never-boots";
 pub(super) const NO_CAPACITY: &str = "no-capacity";
+pub(super) const NO_RUNPODCTL: &str = "no-runpodctl";
 pub(super) const NOT_FOUND: &str = "not-found";
 pub(super) const OLD_DRIVER: &str = "old-driver";
+pub(super) const POD_CLOCK_AHEAD: &str = "pod-clock-ahead";
+pub(super) const POD_CLOCK_BEHIND: &str = "pod-clock-behind";
+pub(super) const POD_KEY_BOUND: &str = "pod-key-bound";
+pub(super) const POD_KEY_READ_ONLY: &str = "pod-key-read-only";
 pub(super) const PRICE_NAN: &str = "price-nan";
 pub(super) const PRICE_ZERO: &str = "price-zero";
 pub(super) const RATE_LIMITED: &str = "rate-limited";
@@ -161,6 +168,12 @@ pub const FAULTS: &[FaultKind] = &[
     ),
     request(EDGE_HTML, ONCE, "requests are answered with 502 and a page of HTML"),
     request(EMPTY_REPLY, ONCE, "requests take effect and are answered with 200 and no body"),
+    state(ENVIRONMENT_CUT, ALWAYS, "the environment file ends in the middle of the pod's own key"),
+    state(
+        ENVIRONMENT_UNEXPORTED,
+        ALWAYS,
+        "the environment file has no `export`, and its values stand in single quotes",
+    ),
     request(ERROR_AFTER, ONCE, "requests take effect and are answered with 500"),
     state(
         LATE_ENVIRONMENT,
@@ -179,8 +192,29 @@ pub const FAULTS: &[FaultKind] = &[
         ALWAYS,
         "create and start are refused with the provider's words for a lack of machines",
     ),
+    state(NO_RUNPODCTL, ALWAYS, "a pod boots without runpodctl"),
     request(NOT_FOUND, ONCE, "requests that name a pod are answered with 404"),
     state(OLD_DRIVER, ALWAYS, "a pod boots on a host with a driver that is too old"),
+    state(
+        POD_CLOCK_AHEAD,
+        FaultValue::Seconds(10_800),
+        "a pod boots with a `date` that is so far ahead",
+    ),
+    state(
+        POD_CLOCK_BEHIND,
+        FaultValue::Seconds(10_800),
+        "a pod boots with a `date` that is so far behind",
+    ),
+    state(
+        POD_KEY_BOUND,
+        ALWAYS,
+        "a pod's own key gets 403 for every other pod, also for one that does not exist",
+    ),
+    state(
+        POD_KEY_READ_ONLY,
+        ALWAYS,
+        "a pod's own key may read its pod; a change is answered with 403",
+    ),
     state(PRICE_NAN, ALWAYS, "pods and the catalog show the price NaN"),
     state(PRICE_ZERO, ALWAYS, "pods and the catalog show the price 0"),
     request(

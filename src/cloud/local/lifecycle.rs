@@ -2,8 +2,11 @@
 
 use super::catalog;
 use super::document::{Mount, Pod, Status};
-use super::faults::{LATE_ENVIRONMENT, NEVER_BOOTS, OLD_DRIVER, SLOW_BOOT, ZERO_GPUS};
-use super::pod::{Folder, Machine, Sshd, SshdSetup, kill_all};
+use super::faults::{
+    ENVIRONMENT_CUT, ENVIRONMENT_UNEXPORTED, LATE_ENVIRONMENT, NEVER_BOOTS, NO_RUNPODCTL,
+    OLD_DRIVER, POD_CLOCK_AHEAD, POD_CLOCK_BEHIND, SLOW_BOOT, ZERO_GPUS,
+};
+use super::pod::{EnvironmentShape, Folder, Machine, OddPrograms, Sshd, SshdSetup, kill_all};
 use super::problem::Problem;
 use super::twin::Twin;
 use std::path::PathBuf;
@@ -113,9 +116,15 @@ impl Twin {
     fn prepare(&self, pod: &Pod, kind: Boot) -> Result<(), Problem> {
         let folder = self.folder(&pod.id);
         let gpu = catalog::gpu(&pod.gpu_id);
-        let (old, none) = {
+        let (old, none, odd) = {
             let mut faults = self.faults();
-            (faults.happens(OLD_DRIVER), faults.happens(ZERO_GPUS))
+            let ahead = faults.seconds(POD_CLOCK_AHEAD).map(i64::from);
+            let behind = faults.seconds(POD_CLOCK_BEHIND).map(|seconds| -i64::from(seconds));
+            let odd = OddPrograms {
+                no_runpodctl: faults.happens(NO_RUNPODCTL),
+                date_off_by: ahead.or(behind),
+            };
+            (faults.happens(OLD_DRIVER), faults.happens(ZERO_GPUS), odd)
         };
         let driver = if old { OLD_DRIVER_VERSION } else { catalog::driver(&pod.cuda) };
         let machine = Machine {
@@ -129,7 +138,7 @@ impl Twin {
         if kind == Boot::Fresh {
             folder.wipe().map_err(failed)?;
         }
-        folder.prepare(&self.program, &machine).map_err(failed)?;
+        folder.prepare(&self.program, &machine, odd).map_err(failed)?;
         let Some(mount) = &pod.mount else { return Ok(()) };
         let Some(link) = self.link(mount) else { return Ok(()) };
         self.unlink(mount);
@@ -180,10 +189,17 @@ impl Twin {
         if let Some(mount) = &pod.mount {
             variables.push(("RUNPOD_VOLUME_ID", mount.volume_id.clone()));
         }
+        let shape = {
+            let faults = self.faults();
+            EnvironmentShape {
+                ends_in: faults.is_on(ENVIRONMENT_CUT).then(|| pod.key.clone()),
+                unexported: faults.is_on(ENVIRONMENT_UNEXPORTED),
+            }
+        };
         let own = variables.iter().map(|(name, value)| (*name, value.as_str()));
         let given = pod.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         self.folder(&pod.id)
-            .write_environment(given.chain(own))
+            .write_environment(given.chain(own), shape)
             .map_err(|error| Problem::internal(&format!("rp_environment not written: {error}")))
     }
 

@@ -6,6 +6,6 @@ mod processes;
 mod session;
 mod sshd;
 
-pub use folder::{Folder, Machine};
+pub use folder::{EnvironmentShape, Folder, Machine, OddPrograms};
 pub use processes::kill_all;
 pub use sshd::{Setup as SshdSetup, Sshd};
