@@ -32,7 +32,10 @@ impl Tether {
     }
 
     /// The pod by its id, as the provider tells it now.
-    pub(crate) async fn pod_by_id(&self, id: &PodId) -> Result<Option<Pod>, Failure> {
+    ///
+    /// # Errors
+    /// When the provider cannot be asked.
+    pub async fn pod_by_id(&self, id: &PodId) -> Result<Option<Pod>, Failure> {
         Ok(self.cloud.pod(id).await?)
     }
 

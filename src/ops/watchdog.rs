@@ -72,7 +72,7 @@ impl Tether {
     ///
     /// # Errors
     /// When the pod does not answer or its answer is not whole.
-    pub(crate) async fn renew_lease(
+    pub async fn renew_lease(
         &self,
         vehicle: &Vehicle,
         pod: &Pod,

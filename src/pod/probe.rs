@@ -55,7 +55,7 @@ pub struct PodProbe {
     /// The volume's identity token, to be compared with ours before anything else is sent (F01).
     pub identity: Option<String>,
     /// What is known of its watchdog; `None` when its lines make no sense.
-    pub watchdog: Option<WatchdogReport>,
+    pub watchdog: Option<Box<WatchdogReport>>,
 }
 
 /// Asks a pod what it is and has. `token` becomes the volume's identity if it has none and the pod
@@ -92,7 +92,7 @@ pub fn parse_probe(output: &ExecOutput) -> Result<PodProbe, ProbeError> {
         uptime: answer.number("uptime_s")?.map(Duration::from_secs),
         identity: answer.get("identity").map(str::to_owned),
         // A broken watchdog must not hide the pod.
-        watchdog: WatchdogReport::read(&answer).ok(),
+        watchdog: WatchdogReport::read(&answer).ok().map(Box::new),
     })
 }
 

@@ -18,4 +18,5 @@ mod stop_faults;
 mod stop_supervised;
 mod supervised;
 mod twin;
+mod watchdog;
 mod whole_loop;
