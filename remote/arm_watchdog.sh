@@ -127,23 +127,19 @@ report_watchdog() {
 }
 # --- end of watchdog report ---
 
-# Runs a command with nothing in its environment but what every SSH session here has, and our own
-# variables: what the probe finds is what the watchdog will find.
-bare() {
-  local name
-  local keep=()
-  for name in HOME USER LANG PATH TMPDIR $(compgen -e | grep '^PODTETHER_' | grep -v '^PODTETHER_JOB$'); do
-    # A name that is not set must not become one that is empty.
-    if [ -n "${!name+set}" ]; then keep[${#keep[@]}]="$name=${!name}"; fi
-  done
-  env -i "${keep[@]}" "$@"
-}
+# What is left of the environment: what every SSH session here has, and our own variables. The probe
+# has the same as the watchdog, so what it finds is what the watchdog will find.
+keep=()
+for name in HOME USER LANG PATH TMPDIR $(compgen -e | grep '^PODTETHER_' | grep -v '^PODTETHER_JOB$'); do
+  # A name that is not set must not become one that is empty.
+  if [ -n "${!name+set}" ]; then keep[${#keep[@]}]="$name=${!name}"; fi
+done
 
 # The stop path's verdict, and whether an earlier watchdog of this pod has stopped it: its mark is on
 # the volume and not on this disk, which was wiped since. In a process of its own for a volume that hangs.
 verdict_lines() {
   local found=no round
-  bare bash "$folder/idle_watchdog.sh" probe "$pod" 2>/dev/null || echo code=92
+  env -i "${keep[@]}" bash "$folder/idle_watchdog.sh" probe "$pod" 2>/dev/null || echo code=92
   if ! [ -e "$folder/fired" ]; then
     { [ "$(head -n 1 "$mount/.podtether/watchdog/fired" 2>/dev/null)" = "$pod" ] && echo yes >"$folder/proof"; } </dev/null >/dev/null 2>&1 &
     for ((round = 0; round < 30; round++)); do
@@ -189,8 +185,8 @@ version=$version"
     printf '%s' "$watchdog" >"$folder/idle_watchdog.sh" && printf '%s' "$stopper" >"$folder/stop_pod.sh" || return 1
     printf '%s\n' "$terms" >"$folder/terms"
     rm -f "$folder/looked" "$folder/heartbeat"
-    bare setsid bash "$folder/idle_watchdog.sh" watch "$pod" "$mount" "$idle" "$tick" "$limit" \
-      </dev/null >>"$folder/log" 2>&1 &
+    (exec env -i "${keep[@]}" setsid bash "$folder/idle_watchdog.sh" \
+      watch "$pod" "$mount" "$idle" "$tick" "$limit") </dev/null >>"$folder/log" 2>&1 &
     for ((round = 0; round < 200; round++)); do
       [ ! -s "$folder/looked" ] || break
       sleep 0.05

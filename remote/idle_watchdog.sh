@@ -255,7 +255,8 @@ marked() {
 
 # From two scans, the earlier one as "O pid start cpu bytes": what was used between them, the terminals,
 # whether a process of a job is there; and this scan to remember. Not counted are the watchdog's own
-# session, the SSH server with what ended below it (so our own looks at the pod), and the first process.
+# session, the SSH server, the first process, and what is younger than ten seconds (so our own looks at
+# the pod).
 # A terminal counts when the SSH server or something outside of the container has opened it; a tmux
 # that nobody is attached to counts by what it does (D13).
 # shellcheck disable=SC2016
@@ -286,7 +287,7 @@ compare='
       }
       if (p == 1 || name[p] ~ /^sshd/) continue
       printf "O %s %s %.0f %.0f\n", p, start[p], cpu[p], bytes[p]
-      if (!before) continue
+      if (!before || start[p] <= now && now - start[p] < 1000) continue
       if (cpu[p] > old_cpu[p, start[p]]) used_cpu += cpu[p] - old_cpu[p, start[p]]
       if (bytes[p] > old_bytes[p, start[p]]) used_bytes += bytes[p] - old_bytes[p, start[p]]
     }
@@ -338,7 +339,7 @@ tick() {
   local used_cpu=0 used_bytes=0 terminals=0 job_processes=0 net used_net=0 result
   if [ -d "$proc/self" ]; then
     result=$({ printf '%s\n' "$snapshot"; scan 2>/dev/null; } |
-      awk -v self="$self" -v shared="${PODTETHER_LOCAL_POD:+1}" "$compare" 2>/dev/null)
+      awk -v self="$self" -v now="$now" -v shared="${PODTETHER_LOCAL_POD:+1}" "$compare" 2>/dev/null)
     snapshot=$(printf '%s\n' "$result" | sed -n '/^O /p')
     read -r key used_cpu used_bytes terminals job_processes < <(printf '%s\n' "$result" | sed -n '/^R /p')
     net=$(number "$(network_bytes)" 0)
@@ -530,7 +531,7 @@ probe() {
   api=$(pod_variable PODTETHER_API_URL)
   api=${api:-https://api.runpod.io}
   if command -v curl >/dev/null; then echo curl=yes; else echo curl=no; fi
-  if command -v runpodctl >/dev/null; then echo runpodctl=yes; else echo runpodctl=no code=90; fi
+  if command -v runpodctl >/dev/null; then echo runpodctl=yes; else echo runpodctl=no && code=90; fi
   if [ -n "$key" ]; then
     read=$(ask GET "/v2/pods/$pod")
     write=$(ask POST /v2/pods/podtether-no-such-pod/action '{"action":"stop"}')

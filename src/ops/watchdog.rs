@@ -27,7 +27,9 @@ impl Tether {
             FuseHours::After(time) => time,
             FuseHours::Off => LONGEST,
         };
-        WatchdogTerms { idle: vehicle.idle, tick: WatchdogTerms::TICK, deadline }
+        // A short idle time is looked at more often: what begins between two looks is use, too.
+        let tick = (vehicle.idle / 4).clamp(Duration::from_secs(15), WatchdogTerms::TICK);
+        WatchdogTerms { idle: vehicle.idle, tick, deadline }
     }
 
     /// Has the watchdog watch a pod that was proven ours. One that watches with the same terms goes on;

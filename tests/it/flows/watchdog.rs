@@ -1,6 +1,6 @@
 //! The pod's watchdog on the local cloud: what it stops, as the cloud itself tells it.
 
-use super::fixture::{Fixture, POD, exec};
+use super::fixture::{Fixture, POD, Request, exec};
 use podtether::domain::{Pod, PodId, Vehicle};
 use podtether::ops::{EnsureAnswer, RunJobRequest, Tether};
 use podtether::pod::watchdog::{StopProof, WatchdogReport, WatchdogState, WatchdogTerms};
@@ -97,9 +97,13 @@ async fn a_pod_with_nothing_to_do_is_stopped_by_its_watchdog() {
     assert_eq!((report.state, report.proof), (WatchdogState::Armed, StopProof::Write));
     watched.until_exited().await;
     let path = format!("/v2/pods/{}/action", watched.pod_id());
-    let stops = watched.fixture.changes();
-    let stop = stops.last().unwrap();
-    assert_eq!((stop.path.clone(), stop.body.clone()), (path, json!({"action": "stop"})));
+    let is_stop =
+        |request: &Request| request.path == path && request.body == json!({"action": "stop"});
+    // It is recorded when it was carried out, a moment after the pod is EXITED.
+    watched
+        .fixture
+        .until("the record", async || watched.fixture.changes().iter().any(is_stop))
+        .await;
     let notices = watched.fixture.volume().join(".podtether/watchdog/notices");
     let notices = fs::read_to_string(notices).unwrap();
     assert!(notices.contains("stop, nobody uses it: idle 0 of 0 min: jobs 0"), "{notices}");

@@ -42,12 +42,12 @@ pub struct Session {
 }
 
 impl Drop for Session {
-    /// Who is on a terminal hangs up with the connection.
+    /// The end of script(1), which heeds no HUP, hangs the terminal up, as the end of a connection does.
     fn drop(&mut self) {
         if self.on_terminal
             && let Some(group) = self.group
         {
-            let _ = kill_process_group(group, Signal::HUP);
+            let _ = kill_process_group(group, Signal::KILL);
         }
     }
 }
