@@ -243,8 +243,19 @@ impl Fixture {
         own[0]["id"].as_str().unwrap().to_owned()
     }
 
+    /// The requests with the account's key.
     pub fn requests(&self) -> Vec<Request> {
+        self.requests_by(false)
+    }
+
+    /// The requests of pods with their own keys: those of a watchdog come when it pleases.
+    pub fn requests_of_pods(&self) -> Vec<Request> {
+        self.requests_by(true)
+    }
+
+    fn requests_by(&self, pods: bool) -> Vec<Request> {
         lines(&self.state().join("requests.jsonl"))
+            .filter(|line| line["by_pod"] == pods)
             .map(|line| Request {
                 at: line["at"].as_str().unwrap().to_owned(),
                 method: line["method"].as_str().unwrap().to_owned(),
@@ -255,12 +266,9 @@ impl Fixture {
             .collect()
     }
 
-    /// The requests that change something, without the trial stop of no pod by a pod's watchdog; the
-    /// test's own ones go past `/v2` or are counted by it.
+    /// The requests that change something; the test's own ones go past `/v2` or are counted by it.
     pub fn changes(&self) -> Vec<Request> {
-        let probe = |request: &Request| request.path.contains("podtether-no-such-pod");
-        let changes = self.requests().into_iter().filter(|request| request.method != "GET");
-        changes.filter(|request| !probe(request)).collect()
+        self.requests().into_iter().filter(|request| request.method != "GET").collect()
     }
 
     pub fn sessions(&self, pod: &str) -> Vec<Session> {

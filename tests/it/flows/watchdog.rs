@@ -102,7 +102,7 @@ async fn a_pod_with_nothing_to_do_is_stopped_by_its_watchdog() {
     // It is recorded when it was carried out, a moment after the pod is EXITED.
     watched
         .fixture
-        .until("the record", async || watched.fixture.changes().iter().any(is_stop))
+        .until("the record", async || watched.fixture.requests_of_pods().iter().any(is_stop))
         .await;
     let notices = watched.fixture.volume().join(".podtether/watchdog/notices");
     let notices = fs::read_to_string(notices).unwrap();

@@ -15,7 +15,7 @@ mod volumes;
 
 use super::faults::{Fault, POD_KEY_BOUND, POD_KEY_READ_ONLY};
 use super::problem::Problem;
-use super::twin::Twin;
+use super::twin::{POD_KEY, Twin};
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
@@ -217,6 +217,7 @@ fn record(twin: &Twin, call: &Call, outcome: &Result<Answer, Problem>) {
     };
     twin.requests.append(&json!({
         "at": view::timestamp(twin.clock.now()),
+        "by_pod": call.bearer.as_deref().is_some_and(|key| key.starts_with(POD_KEY)),
         "method": call.method,
         "path": call.path,
         "query": call.query,
