@@ -84,7 +84,7 @@ main() {
   api=${api:-https://api.runpod.io}
   # runpodctl knows no other way to the key than its environment.
   [ -z "$key" ] || export RUNPOD_API_KEY="$key"
-  rounds=${PODTETHER_STOP_TRIES:-24}
+  rounds=${PODTETHER_STOP_TRIES:-28}
   local gap=${PODTETHER_STOP_GAP_SEC:-5} way
   for ((round = 1; round <= rounds; round++)); do
     way=$(((round - 1) % 4))
