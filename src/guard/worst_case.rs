@@ -252,8 +252,8 @@ mod tests {
         assert_eq!(seconds(supervised(Some(sec(4000))), &unproven), [340, 3600, 750]);
         assert_eq!(seconds(supervised(Some(sec(60))), &unproven), [0, 3600, 750]);
         assert_eq!(seconds(supervised(None), &proven(sec(4651))), [300, 3600, 750, 1]);
-        assert_eq!(seconds(JobEnd::AutoStop, &unproven), [4905]);
-        assert_eq!(seconds(JobEnd::AutoStop, &proven(HOUR)), [4905]);
-        assert_eq!(seconds(JobEnd::AutoStop, &proven(2 * HOUR)), [4905, 2295]);
+        assert_eq!(seconds(JobEnd::AutoStop, &unproven), [3800]);
+        assert_eq!(seconds(JobEnd::AutoStop, &proven(HOUR)), [3800]);
+        assert_eq!(seconds(JobEnd::AutoStop, &proven(2 * HOUR)), [3800, 3400]);
     }
 }
