@@ -71,6 +71,8 @@ impl<'a> Bench<'a> {
         // Another build of the program may be named, such as an earlier release.
         let named = std::env::args().find(|word| word.ends_with("podtether") && word.contains('/'));
         let program = named.unwrap_or_else(|| env!("CARGO_BIN_EXE_podtether").to_owned());
+        // The transport goes only to a pinned key.
+        runtime.block_on(PodShell::new(sshd.target(), Tuning::default()).connection()).unwrap();
         let path = sshd.path("transport.json");
         fs::write(&path, serde_json::to_vec(&settings).unwrap()).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();

@@ -118,10 +118,11 @@ report_watchdog() {
   echo "watchdog=$(liveness "$(cat "$folder/pid" 2>/dev/null)")"
   for name in terms verdict heartbeat; do
     # tr: a decision may hold anything, an answer has one line for each value.
-    tr -d '\r' <"$folder/$name" 2>/dev/null | sed -n 's/^\([a-z_]*=\)/watchdog_\1/p'
+    { head -c 4096 -- "$folder/$name" | tr -d '\r'; } 2>/dev/null | sed -n 's/^\([a-z_]*=\)/watchdog_\1/p'
   done
   echo "watchdog_deadline_in_s=$(seconds_to deadline)"
   echo "watchdog_lease_in_s=$(seconds_to lease)"
+  echo "watchdog_probed_in_s=$(seconds_to probed)"
   { read -r boot at <"$folder/looked"; } 2>/dev/null
   if [ "$boot" = "$(this_boot)" ]; then echo "watchdog_age_s=$((($(ticks) - at) / 100))"; fi
 }
@@ -192,6 +193,7 @@ version=$version"
       sleep 0.05
     done
   fi
+  set_moment probed 0
   verdict_lines >"$folder/verdict"
   report_watchdog
   echo end=arm_watchdog.sh

@@ -72,17 +72,40 @@ lives_on() {
 # --- end of liveness ---
 
 # --- verdict: the same text in every script that needs it; a unit test compares them ---
+# Prints when file $1 was written, in seconds by the clock of its file system.
+written() { stat -c %Y -- "$1" 2>/dev/null || stat -f %m -- "$1" 2>/dev/null; }
+
+# Seconds since the file $1 of the job folder $2 was written, never below 0. The launch left a note of
+# the machine's uptime: against it and against the note's own time neither a clock that was set nor a
+# volume whose clock is another can make a file hours older or younger than it is (A14).
+age_of() {
+  local at='' boot='' now='' note age
+  age=$(written "$1") && [ -n "$age" ] || return 0
+  { read -r at boot <"$2/launched/at" && read -r now _ <"$proc/uptime"; } 2>/dev/null
+  case $at in '' | *[!0-9]*) at= ;; esac
+  now=${now%%.*}
+  if [ -n "$at" ] && [ -n "$now" ] && [ "$boot" = "$(boot_id)" ] && note=$(written "$2/launched/at"); then
+    age=$((now - at - (age - note)))
+  else
+    age=$(($(date +%s) - age))
+  fi
+  echo "$((age > 0 ? age : 0))"
+}
+
 # What is known of the job in folder $1: live, over or unknown.
 verdict() {
-  local line pid=$1/pid
+  local line='' code='' age
   # With an exit code the job is over, though its wrapper may still be stopping the pod.
-  case $(head -c 64 -- "$1/exit_code" 2>/dev/null) in '' | *[!0-9]*) ;; *) echo over && return ;; esac
-  if ! [ -e "$pid" ]; then
+  { read -r -n 64 code <"$1/exit_code"; } 2>/dev/null
+  case $code in '' | *[!0-9]*) ;; *) echo over && return ;; esac
+  if ! [ -e "$1/pid" ]; then
     # Not launched yet, or launched this minute, or never come up.
-    if [ -d "$1/launched" ] && [ -n "$(find "$1/launched" -prune -mmin -1 2>/dev/null)" ]; then echo live; else echo over; fi
+    age=
+    if [ -d "$1/launched" ]; then age=$(age_of "$1/launched" "$1"); fi
+    if [ "${age:-60}" -lt 60 ]; then echo live; else echo over; fi
     return
   fi
-  line=$(cat -- "$pid" 2>/dev/null) || { echo unknown && return; }
+  line=$(cat -- "$1/pid" 2>/dev/null) || { echo unknown && return; }
   case $(liveness "$line") in
     alive) echo live ;;
     dead) if [ "$(lives_on "${line%% *}")" = yes ]; then echo live; else echo over; fi ;;
@@ -222,7 +245,7 @@ look() {
     { read -r _ start _ <"$job/pid"; } 2>/dev/null
     echo "job $word ${ceiling:-0} ${start:-0}"
   done
-  echo "keepalive $(stat -c %Y -- "$mount/.keepalive" || stat -f %m -- "$mount/.keepalive")"
+  echo "keepalive $(written "$mount/.keepalive")"
   echo end
 } 2>/dev/null
 

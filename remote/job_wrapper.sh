@@ -78,6 +78,17 @@ publish() {
 
 say() { printf '\npodtether: %s\n' "$1" >>"$dir/out.log"; }
 
+# Closes what is open beside stdin, stdout and stderr. A job that inherited a pipe or a lock of whoever
+# launched it would hold it for hours. 255 is the script itself, which bash does not pass on. Nothing
+# here may be redirected: bash keeps what it puts aside for that in a descriptor, too.
+close_inherited() {
+  local fd
+  for fd in /dev/fd/*; do
+    fd=${fd##*/}
+    case $fd in [012] | 255 | *[!0-9]*) ;; *) eval "exec $fd>&-" ;; esac
+  done
+}
+
 # Every process as "pid ppid group session state"; a system without /proc has no session to show.
 processes() {
   local file stat pid
@@ -241,6 +252,7 @@ main() {
   if [ -w "$copy" ]; then struck="$copy/${dir##*/}.ceiling_struck"; fi
   copy="$copy/${dir##*/}.exit_code"
   rm -f "$copy" "$struck"
+  close_inherited
   if [ -r "$environment" ]; then
     set +u
     # shellcheck disable=SC1090
@@ -260,6 +272,7 @@ main() {
   fi
 
   cd "$workdir" 2>/dev/null || cannot_enter=1
+  publish "${copy%.exit_code}.pid" "$self $started $(boot_id)"
   publish "$dir/pid" "$self $started $(boot_id)" || exit 2
   deadline=$(($(ticks) + ceiling * 100))
   trap asked_to_end TERM INT

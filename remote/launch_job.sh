@@ -6,6 +6,14 @@ set -u
 # A connection that is lost now must not leave a lock without a job. Handlers, not '': the job would
 # inherit ignored signals and could not change that.
 trap : HUP PIPE
+proc=${PODTETHER_PROC:-/proc}
+
+# Notes the machine's uptime and boot: against them ages are told, whatever clocks do (A14).
+note_time() {
+  local uptime=''
+  { read -r uptime _ <"$proc/uptime"; } 2>/dev/null || return
+  printf '%s %s\n' "${uptime%%.*}" "$(cat "$proc/sys/kernel/random/boot_id" 2>/dev/null)" >"$1"
+} 2>/dev/null
 
 main() {
   local dir=$1 scripts=$2 round
@@ -20,6 +28,7 @@ main() {
     echo "launch_job.sh: cannot write in $dir" >&2
     return 1
   fi
+  note_time "$dir/launched/at"
   # All three are redirected: a child that holds one of them keeps the SSH channel open. INT and QUIT
   # go back to normal, which a shell ignores for what it starts with `&`.
   (trap - INT QUIT && exec setsid bash "$scripts/job_wrapper.sh" "$dir" "$@") </dev/null >>"$dir/wrapper.log" 2>&1 &

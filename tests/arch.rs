@@ -58,6 +58,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "pod",
             "supervise",
             "training",
+            "watch",
         ],
     ),
 ];
@@ -210,9 +211,10 @@ fn the_pure_rooms_are_there_and_pure() {
     }
     let machines: Vec<_> = source_files()
         .into_iter()
-        .filter(|path| path.ends_with("state.rs") && room_of(path) == "supervise")
+        .filter(|path| path.ends_with("state.rs"))
+        .filter(|path| ["supervise", "watch"].contains(&room_of(path).as_str()))
         .collect();
-    assert_eq!(machines.len(), 1, "supervise has no state.rs");
+    assert_eq!(machines.len(), 2, "supervise or watch has no state.rs");
     pure.extend(machines);
     for path in pure.into_iter().filter(|path| !is_test_file(path)) {
         let code = code(&path);
@@ -237,6 +239,28 @@ fn nothing_changes_at_the_provider_but_through_an_approved_plan() {
                 "{} changes the provider beside apply",
                 path.display()
             );
+        }
+    }
+}
+
+/// A22: nothing starts a pod because one stopped. A start is drafted in one place, which is asked only
+/// where somebody asked for a pod; what follows, stops or watches never does.
+#[test]
+fn no_path_leads_from_a_stop_to_a_start() {
+    let may_ask = ["ops/ensure.rs", "mcp/tools/ensure_pod.rs", "demo/mod.rs", "demo/scene.rs"];
+    for path in source_files() {
+        let (file, code) = (path.to_string_lossy().into_owned(), code(&path));
+        if !may_ask.iter().any(|end| file.ends_with(end)) {
+            let asks = code.contains("ensure_pod(") || code.contains("plan::ensure(");
+            assert!(!asks, "{file} asks for a pod");
+        }
+        let is_drafter = file.ends_with("plan/ensure.rs");
+        let drafts = code.contains("vec![Step::Cloud(Change::StartPod(");
+        assert_eq!(drafts, is_drafter, "{file}: a start is drafted in plan/ensure.rs alone");
+    }
+    for room in ["supervise", "apply"] {
+        for path in rust_files(&root().join("src").join(room)) {
+            assert!(!code(&path).contains("EnsureRequest"), "{}", path.display());
         }
     }
 }

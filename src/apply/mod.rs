@@ -75,6 +75,17 @@ pub enum StepOutcome {
     Ran(ExecOutput),
 }
 
+impl StepOutcome {
+    /// What came of a stop or a terminate.
+    #[must_use]
+    pub const fn off(&self) -> Option<&OffOutcome> {
+        match self {
+            Self::Off(off) => Some(off),
+            _ => None,
+        }
+    }
+}
+
 /// Why a plan was not carried out to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StepError {

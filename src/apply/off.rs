@@ -307,6 +307,7 @@ mod tests {
             tolerated: vec![],
             unknown_creates: Vec::new(),
             live_jobs: crate::plan::LiveJobs::Known(vec![]),
+            volume_health: crate::plan::VolumeHealth::NotAsked,
             spend: crate::plan::Spend::not_asked(),
         };
         let draft = crate::plan::stop(&vehicle, true, &facts);

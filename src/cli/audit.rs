@@ -3,7 +3,7 @@
 use super::open::{self, ConfigArgs};
 use super::{logging, print};
 use crate::error::{Failure, StillBilling};
-use crate::ops::{self, Audit};
+use crate::ops::{self, Audit, Grade};
 use chrono::{DateTime, Utc};
 
 /// Arguments of `podtether audit`.
@@ -49,11 +49,16 @@ fn show(audit: &Audit) {
         let rate =
             pod.usd_per_hour.map_or_else(|| "price not told".to_owned(), |usd| format!("{usd}/h"));
         print::data(&format!(
-            "pod     {} {:?}: {}, {}, {rate}, since {}",
+            "pod     {} {:?}: {}, {}{}, {rate}, since {}",
             pod.id,
             pod.name,
             pod.owner,
             pod.status,
+            match pod.grade {
+                Some(Grade::BillingFlat) => " (billing is flat)",
+                Some(Grade::ApiSays) => " (so the API says)",
+                Some(Grade::Asked) | None => "",
+            },
             day(pod.since)
         ));
     }

@@ -15,6 +15,9 @@ mod stop;
 mod supervise;
 mod train_auv;
 mod transport;
+mod watch;
+mod watch_replay;
+mod why;
 
 use clap::{Parser, Subcommand};
 
@@ -32,10 +35,14 @@ enum Command {
     Mcp(mcp_cmd::McpArgs),
     /// Run a job under supervision: launch, follow, capture, stop, read back.
     Supervise(supervise::SuperviseArgs),
+    /// Follow a job's log and page on failure, plateau and stall; changes nothing.
+    Watch(watch::WatchArgs),
     /// Stop pods and read them back; needs no config that works.
     Stop(stop::StopArgs),
     /// List every pod and volume of the account and whose it is.
     Audit(audit::AuditArgs),
+    /// Explain what a call would come to, rule by rule; changes nothing.
+    Why(why::WhyArgs),
     /// See the whole of it work on the local cloud, for $0.
     Demo(demo::DemoArgs),
     /// Serve the local cloud: a twin of RunPod on loopback, for $0.
@@ -57,8 +64,10 @@ pub fn run(cli: Cli) -> u8 {
     match cli.command {
         Command::Mcp(args) => mcp_cmd::run(&args),
         Command::Supervise(args) => supervise::run(&args),
+        Command::Watch(args) => watch::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Audit(args) => audit::run(&args),
+        Command::Why(args) => why::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::LocalCloud(args) => local_cloud::run(&args),
         Command::PodShim(args) => pod_shim::run(&args),

@@ -2,6 +2,7 @@
 //! and then elsewhere.
 
 use super::print;
+use crate::clock::{Clock as _, SystemClock};
 use crate::domain::JobState;
 use crate::supervise::Note;
 use std::io::{IsTerminal as _, Write as _};
@@ -15,13 +16,22 @@ pub struct Progress {
     live: bool,
     line_is_open: bool,
     last_plain: Option<Duration>,
+    /// By our own clock: a pull has no time of its own.
+    last_pulling: Option<Duration>,
+    clock: SystemClock,
 }
 
 impl Progress {
     /// Looks once whether stderr is a terminal.
     #[must_use]
     pub fn new() -> Self {
-        Self { live: std::io::stderr().is_terminal(), line_is_open: false, last_plain: None }
+        Self {
+            live: std::io::stderr().is_terminal(),
+            line_is_open: false,
+            last_plain: None,
+            last_pulling: None,
+            clock: SystemClock::new(),
+        }
     }
 
     /// Shows one note.
@@ -43,8 +53,15 @@ impl Progress {
                 }
             }
             Note::Pulling(progress) => {
+                let line = format!("pulling results: {progress}");
+                let now = self.clock.monotonic();
+                let due =
+                    self.last_pulling.is_none_or(|last| now.saturating_sub(last) >= PLAIN_EVERY);
                 if self.live {
-                    self.over(&format!("pulling results: {} bytes", progress.bytes));
+                    self.over(&line);
+                } else if due {
+                    self.last_pulling = Some(now);
+                    print::note(&format!("  {line}"));
                 }
             }
         }

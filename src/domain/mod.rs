@@ -3,6 +3,7 @@
 mod budget_window;
 mod command;
 mod data_center;
+mod fuse;
 mod gpu;
 mod job;
 mod job_end;
@@ -17,6 +18,10 @@ mod volume;
 pub use budget_window::BudgetWindow;
 pub use command::{RemoteCommand, Script, join_quoted};
 pub use data_center::DataCenterId;
+pub use fuse::{
+    FuseName, FuseReport, FuseState, JobsSeen, LiveJob, Proof, UnattendedBill, Vigil, VigilSeen,
+    Watchdog, WatchdogSeen, longest_unattended, slowest_proven,
+};
 pub use gpu::{GpuOffer, GpuTypeId};
 pub use job::{Ceiling, CeilingError, JobId, JobName, JobNameError, JobState};
 pub use job_end::JobEnd;

@@ -16,12 +16,6 @@ pub const STOP_POD: Script = script!("stop_pod.sh");
 pub const PLACE_FILE: Script = script!("place_file.sh");
 /// `<job dir> <script dir> <pod_id> <ceiling_sec> <0|1> <workdir>`: starts a job at most once.
 pub const LAUNCH_JOB: Script = script!("launch_job.sh");
-/// `<job dir> <max_bytes> <log_offset|->`: everything about one job.
-pub const JOB_STATUS: Script = script!("job_status.sh");
-/// `<mount>`: the jobs that live.
-pub const LIVE_JOBS: Script = script!("live_jobs.sh");
-/// `<mount> <pod_id> <token>`: which pod this is, and what it has.
-pub const POD_PROBE: Script = script!("pod_probe.sh");
 /// `watch <pod id> <mount> <idle s> <tick s> <deadline s>`, or `probe <pod id>`: stops the pod when
 /// nobody uses it. Lives in a file off the volume.
 pub const IDLE_WATCHDOG: Script = script!("idle_watchdog.sh");
@@ -30,8 +24,13 @@ pub const IDLE_WATCHDOG: Script = script!("idle_watchdog.sh");
 pub const ARM_WATCHDOG: Script = script!("arm_watchdog.sh");
 /// `<seconds>`: says to the watchdog that somebody supervises the pod.
 pub const RENEW_LEASE: Script = script!("renew_lease.sh");
-/// `<folder> <command line>`: runs somebody's command line in a folder.
+/// `<mount> <pod_id> <token> <seconds> <read|write> <job id|-> <max_bytes> <log_offset|->`: which pod
+/// this is, what it has, which jobs live, and how one job is.
+pub const POD_LOOK: Script = script!("pod_look.sh");
+/// `<folder> <mark> <command line>`: runs somebody's command line in a folder.
 pub const RUN_IN: Script = script!("run_in.sh");
+/// `<mark> <seconds>`: ends what [`RUN_IN`] has begun.
+pub const END_EXEC: Script = script!("end_exec.sh");
 /// `<job dir> <seconds>`: waits for the end of a job.
 pub const AWAIT_EXIT: Script = script!("await_exit.sh");
 
@@ -55,18 +54,18 @@ mod tests {
     /// The scripts travel alone and cannot share a file, so they share a text.
     #[test]
     fn every_script_judges_a_process_by_the_same_text() {
-        let reporting = [ARM_WATCHDOG, RENEW_LEASE, POD_PROBE];
-        let watching = [IDLE_WATCHDOG, ARM_WATCHDOG, RENEW_LEASE, POD_PROBE];
-        let judging = [&watching[..], &[JOB_STATUS, LIVE_JOBS]].concat();
+        let reporting = vec![ARM_WATCHDOG, RENEW_LEASE, POD_LOOK];
+        let watching = vec![IDLE_WATCHDOG, ARM_WATCHDOG, RENEW_LEASE, POD_LOOK];
+        let with_the_wrapper = [&watching[..], &[JOB_WRAPPER]].concat();
         for (name, scripts) in [
-            ("identity", [&judging[..], &[JOB_WRAPPER]].concat()),
-            ("liveness", judging),
-            ("verdict", vec![LIVE_JOBS, IDLE_WATCHDOG]),
-            ("clock", [&watching[..], &[JOB_WRAPPER]].concat()),
-            ("environment", vec![STOP_POD, IDLE_WATCHDOG, POD_PROBE]),
+            ("identity", with_the_wrapper.clone()),
+            ("liveness", watching.clone()),
+            ("verdict", vec![POD_LOOK, IDLE_WATCHDOG]),
+            ("clock", with_the_wrapper),
+            ("environment", vec![STOP_POD, IDLE_WATCHDOG, POD_LOOK]),
             ("key for curl", vec![STOP_POD, IDLE_WATCHDOG]),
-            ("watchdog folder", watching.to_vec()),
-            ("watchdog report", reporting.to_vec()),
+            ("watchdog folder", watching),
+            ("watchdog report", reporting),
         ] {
             let texts: Vec<&str> =
                 scripts.iter().map(|script| block(*script, name).unwrap()).collect();

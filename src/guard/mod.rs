@@ -1,6 +1,7 @@
 //! Limits in code. [`review`] is the only maker of [`Approved`], and nothing reaches the provider
 //! without one. Pure: every rule sees the draft, the facts and the limits, and all of them run.
 
+mod account;
 mod approved;
 mod money_rules;
 mod refusal;
@@ -8,6 +9,7 @@ mod rules;
 mod sum;
 mod worst_case;
 
+pub use account::{RuleAccount, cheapest, everything_counted, explain, longest_ceiling};
 pub use approved::{Approved, ApprovedChange, ApprovedStep};
 pub use refusal::Refusal;
 pub use sum::Sum;

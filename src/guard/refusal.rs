@@ -53,6 +53,16 @@ pub enum Refusal {
     /// A spot pod.
     #[error("pod {0} is a spot pod, which can vanish with its work; spot is never used")]
     Spot(PodId),
+    /// The volume does not carry a job.
+    #[error(
+        "the volume at {path} is not fit for a job: {why}. Look with exec_on_pod command=\"df -h {path}; ls -la {path}\"; free room, or stop_pod and ensure_pod to mount it anew"
+    )]
+    VolumeUnhealthy {
+        /// Where it is mounted.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The pod does not hang on the vehicle's own volume.
     #[error(
         "the pod is not attached to the vehicle's network volume {volume:?}: {detail}. A volume is attached only at create: terminate the pod and let ensure_pod create it again"
@@ -119,6 +129,22 @@ pub enum Refusal {
         /// The one change that would pass.
         way_out: String,
     },
+    /// Pods were started as often as an hour allows.
+    #[error("{made} pods were created or started within the last hour, and limits.max_boots_per_hour = {limit}: the next is allowed at {} (in {} min){}. Look at why the others did not do before another is tried", .next_at.format("%H:%M:%S UTC"), .wait.as_secs().div_ceil(60), failed_boots(*.failed, *.failed_usd))]
+    TooManyBoots {
+        /// The limit.
+        limit: u32,
+        /// How many there were.
+        made: usize,
+        /// When the next is allowed.
+        next_at: DateTime<Utc>,
+        /// How long until then.
+        wait: std::time::Duration,
+        /// How many of them were given up.
+        failed: usize,
+        /// What those have cost.
+        failed_usd: Usd,
+    },
     /// A job lives on the pod.
     #[error("{} still running on this pod: {}. Wait for it, or pass force=true to run beside it", if .0.len() == 1 { "a job is" } else { "jobs are" }, list(.0))]
     JobIsLive(Vec<JobId>),
@@ -167,6 +193,52 @@ pub enum Refusal {
         /// The pod that exists.
         pod: PodId,
     },
+}
+
+fn failed_boots(failed: usize, usd: Usd) -> String {
+    match failed {
+        0 => String::new(),
+        _ => format!("; {failed} of them never came up and cost {usd}"),
+    }
+}
+
+impl Refusal {
+    /// The one change that would take this refusal away, in a few words.
+    #[must_use]
+    pub fn way_out(&self) -> String {
+        match self {
+            Self::UnknownPods(_) => {
+                "stop or terminate them, declare a vehicle for them, or list their names under strangers.tolerate".to_owned()
+            }
+            Self::DuplicatePods { .. } => "terminate all but one of the pods".to_owned(),
+            Self::DuplicateVolumes { .. } => "rename or delete all but one of the volumes".to_owned(),
+            Self::GpuTypeNotAllowed { found: Some(found), .. } => {
+                format!("add {found:?} to gpu_type_ids", found = found.0)
+            }
+            Self::TooManyGpus { found, .. } => format!("gpu_count = {found}"),
+            Self::PriceUnknown => "try again when the catalog tells the price".to_owned(),
+            Self::TooExpensive { price, .. } => {
+                format!("limits.max_usd_per_hour = {}", price.per_hour().to_decimal())
+            }
+            Self::SpentUnknown(_) => "try again when the bill can be read".to_owned(),
+            Self::OverBudget { way_out, .. } | Self::JobTooDear { way_out, .. } => {
+                way_out.strip_suffix(" would pass").unwrap_or(way_out).to_owned()
+            }
+            Self::TooManyBoots { next_at, .. } => {
+                format!("wait until {}", next_at.format("%H:%M:%S UTC"))
+            }
+            Self::VolumeUnhealthy { path, .. } => format!("have a healthy volume at {path}"),
+            Self::JobIsLive(_) => "wait for it, or force=true".to_owned(),
+            Self::LiveJobsUnknown(_) => "try again, or force=true".to_owned(),
+            Self::VehicleNotNamed { default } => format!("vehicle={default}"),
+            Self::NotConfirmed { expected, .. } => format!("confirm={expected:?}"),
+            Self::CreateUnaccounted { .. } => {
+                "wait two minutes: by then it is found or proven absent".to_owned()
+            }
+            // Nothing that a call could change: the pod has to be made anew, as the refusal says.
+            _ => "terminate the pod, and have ensure_pod create one as declared".to_owned(),
+        }
+    }
 }
 
 fn list<T: std::fmt::Display>(items: &[T]) -> String {

@@ -2,9 +2,12 @@
 //! means no; for a stop of our own pod, doubt means yes.
 
 use super::Refusal;
-use super::money_rules::{a_job_stays_within_max_usd_per_job, a_launch_stays_within_the_budget};
+use super::money_rules::{
+    a_job_stays_within_max_usd_per_job, a_launch_stays_within_the_budget,
+    boots_are_limited_per_hour,
+};
 use crate::domain::{CloudTier, Limits, Pod, PodId, Price};
-use crate::plan::{Change, Draft, Facts, Intent, LiveJobs, NewPod, Step, VolumeRef};
+use crate::plan::{Change, Draft, Facts, Intent, LiveJobs, NewPod, Step, VolumeHealth, VolumeRef};
 
 /// A rule answers with a refusal or with nothing.
 pub type Rule = fn(&Draft, &Facts, &Limits) -> Option<Refusal>;
@@ -27,7 +30,9 @@ pub const RULES: &[(&str, Rule)] = &[
     ("the_price_is_known_and_under_the_ceiling", the_price_is_known_and_under_the_ceiling),
     ("a_launch_stays_within_the_budget", a_launch_stays_within_the_budget),
     ("a_job_stays_within_max_usd_per_job", a_job_stays_within_max_usd_per_job),
+    ("boots_are_limited_per_hour", boots_are_limited_per_hour),
     ("one_live_job_per_pod", one_live_job_per_pod),
+    ("the_volume_is_healthy", the_volume_is_healthy),
     ("stop_and_terminate_name_their_vehicle", stop_and_terminate_name_their_vehicle),
     ("terminate_is_confirmed_verbatim", terminate_is_confirmed_verbatim),
 ];
@@ -224,6 +229,30 @@ fn one_live_job_per_pod(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refu
         LiveJobs::Unknown(why) => Some(Refusal::LiveJobsUnknown(why.clone())),
     }
 }
+
+/// D11, E14: a job on a volume that is not there, hangs or is full loses what it writes. `force` does
+/// not help: it allows a second job, not a lost one.
+fn the_volume_is_healthy(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    if !matches!(draft.intent, Intent::Launch { .. }) {
+        return None;
+    }
+    let why = match &facts.volume_health {
+        VolumeHealth::NotAsked => "nobody looked at it".to_owned(),
+        VolumeHealth::Unknown(why) => why.clone(),
+        VolumeHealth::Seen { no_volume: Some(why), .. } => why.clone(),
+        VolumeHealth::Seen { no_write: Some(why), .. } => {
+            format!("a small file could not be written to it: {why}")
+        }
+        VolumeHealth::Seen { free: Some(free), .. } if *free < LEAST_FREE => {
+            format!("it has {} MB free, and a job needs at least {}", free >> 20, LEAST_FREE >> 20)
+        }
+        VolumeHealth::Seen { .. } => return None,
+    };
+    Some(Refusal::VolumeUnhealthy { path: draft.vehicle.volume_mount_path.clone(), why })
+}
+
+/// The least that must be free on the volume for a job, in bytes: one checkpoint.
+const LEAST_FREE: u64 = 1 << 30;
 
 fn stop_and_terminate_name_their_vehicle(draft: &Draft, _: &Facts, _: &Limits) -> Option<Refusal> {
     let must_name = matches!(draft.intent, Intent::StopPod | Intent::TerminatePod { .. });

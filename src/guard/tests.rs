@@ -3,7 +3,8 @@ use super::*;
 use crate::domain::sample::{gpu, offers, pod, vehicle, volume};
 use crate::domain::*;
 use crate::plan::{
-    self, Change, EnsureInputs, Fuse, Intent, LiveJobs, PodStep, Spend, Spent, Step, VolumeRef,
+    self, Change, Committed, EnsureInputs, Fuse, Intent, LiveJobs, PodStep, RecentBoot,
+    RecentBoots, Spend, Spent, Step, VolumeHealth, VolumeRef,
 };
 use std::time::Duration;
 
@@ -12,9 +13,32 @@ pub(super) fn spend() -> Spend {
     Spend {
         spent: Spent::Known(Usd::ZERO),
         committed: vec![],
+        boots: RecentBoots::default(),
         window_left: None,
         fuse: Fuse::Unproven { allowance: Duration::from_secs(3 * 3600) },
     }
+}
+
+/// An amount that is promised for an hour from now on, to no pod that is known.
+pub(super) fn promised(what: &str, micros: i64) -> Committed {
+    Committed {
+        what: what.into(),
+        pod: None,
+        rate: UsdPerHour::new(Usd::from_micros(micros)),
+        after: Duration::ZERO,
+        until: Duration::from_secs(3600),
+    }
+}
+
+/// Starts so many seconds ago, oldest first, a day after the epoch.
+pub(super) fn boots_ago(seconds: &[u64]) -> RecentBoots {
+    let now = chrono::DateTime::UNIX_EPOCH + Duration::from_secs(86_400);
+    let boot = |ago: &u64| {
+        let ago = Duration::from_secs(*ago);
+        RecentBoot { at: now - ago, ago }
+    };
+    let started = seconds.iter().map(boot).collect();
+    RecentBoots { started, failed: 0, failed_usd: Usd::ZERO }
 }
 
 pub(super) fn facts() -> Facts {
@@ -26,8 +50,13 @@ pub(super) fn facts() -> Facts {
         tolerated: vec![],
         unknown_creates: vec![],
         live_jobs: LiveJobs::Known(vec![]),
+        volume_health: healthy(),
         spend: spend(),
     }
+}
+
+fn healthy() -> VolumeHealth {
+    VolumeHealth::Seen { no_volume: None, no_write: None, free: None }
 }
 
 fn unknown_create() -> plan::UnknownCreate {
@@ -97,13 +126,15 @@ fn worst() -> (Facts, Limits) {
         volumes: vec![volume(), Volume { id: VolumeId("vol2".into()), ..volume() }],
         offers: vec![],
         live_jobs: LiveJobs::Unknown("no answer".into()),
+        volume_health: VolumeHealth::Unknown("no answer".into()),
         unknown_creates: vec![unknown_create()],
-        spend: Spend::not_asked(),
+        spend: Spend { boots: boots_ago(&[1]), ..Spend::not_asked() },
         ..facts()
     };
     let least = Usd::from_micros(1);
     let limits = limit("0.000001");
-    (facts, Limits { budget_usd: Some(least), max_usd_per_job: Some(least), ..limits })
+    let limits = Limits { budget_usd: Some(least), max_usd_per_job: Some(least), ..limits };
+    (facts, Limits { max_boots_per_hour: Some(1), ..limits })
 }
 
 /// The one promise that no rule may break.
@@ -114,7 +145,8 @@ fn no_rule_blocks_a_stop_of_our_own_pod() {
     assert_eq!(stop.steps.len(), 2, "both pods of our name are stopped");
     let blown = Spend {
         spent: Spent::Known(Usd::from_micros(i64::MAX)),
-        committed: vec![("a create without an answer".into(), Usd::from_micros(i64::MAX))],
+        committed: vec![promised("a create without an answer", i64::MAX)],
+        boots: boots_ago(&[1; 99]),
         ..facts.spend.clone()
     };
     for facts in [facts.clone(), Facts { spend: blown, ..facts }] {
@@ -286,6 +318,37 @@ fn a_second_job_is_refused_unless_forced_and_unknown_is_not_none() {
         assert_eq!(refusals(launch(false), &facts, &Limits::default()).len(), 1);
         assert!(refusals(launch(true), &facts, &Limits::default()).is_empty());
     }
+}
+
+/// D11, E14: what a job would write must stay. Doubt refuses the launch, forced or not, and only it.
+#[test]
+fn no_job_is_launched_on_a_volume_that_is_not_healthy() {
+    let seen = |no_volume: Option<&str>, no_write: Option<&str>, free| VolumeHealth::Seen {
+        no_volume: no_volume.map(str::to_owned),
+        no_write: no_write.map(str::to_owned),
+        free,
+    };
+    for (health, says) in [
+        (VolumeHealth::NotAsked, "nobody looked"),
+        (VolumeHealth::Unknown("it is unresponsive".into()), "unresponsive"),
+        (seen(Some("there is none"), None, None), "there is none"),
+        (seen(None, Some("Disk quota exceeded"), Some(1 << 40)), "quota exceeded"),
+        (seen(None, None, Some((1 << 30) - 1)), "1023 MB free"),
+    ] {
+        let facts = Facts { volume_health: health, ..with_pod(|_| {}) };
+        for force in [false, true] {
+            let refused = refusals(launch(force), &facts, &Limits::default());
+            let [refusal @ Refusal::VolumeUnhealthy { .. }] = &refused[..] else {
+                panic!("{refused:?}")
+            };
+            let text = refusal.to_string();
+            assert!(text.contains(says) && text.contains("exec_on_pod"), "{text}");
+        }
+        assert!(ensure_refusals(&facts).is_empty());
+        assert!(review(plan::stop(&vehicle(), true, &facts), &facts, &Limits::default()).is_ok());
+    }
+    let roomy = Facts { volume_health: seen(None, None, Some(1 << 30)), ..with_pod(|_| {}) };
+    assert!(refusals(launch(false), &roomy, &Limits::default()).is_empty());
 }
 
 #[test]

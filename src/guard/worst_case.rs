@@ -13,7 +13,7 @@
 //!   that the bill is open-ended.
 //! - A proven fuse that is slower than supervise or auto-stop replaces them: they may fail too.
 //! - *Storage:* every network volume, until the end of the budget's window; in a window without an
-//!   end for the length of the plan.
+//!   end for the length of the plan, or of a reservation that is longer.
 
 use crate::domain::{Ceiling, JobEnd, Price, Usd, UsdPerHour, Volume};
 use crate::plan::{Change, Draft, Facts, Fuse, Intent, Step};
@@ -87,6 +87,23 @@ impl WorstCase {
         Self { lines: self.lines.iter().filter(|line| counts(line.part)).cloned().collect() }
     }
 
+    /// How long the pod may bill, from the first step on.
+    #[must_use]
+    pub fn pod_time(&self) -> Duration {
+        self.time_of(|part| part != Part::Storage)
+    }
+
+    /// How much of that comes after the job.
+    #[must_use]
+    pub fn tail(&self) -> Duration {
+        self.time_of(|part| part == Part::After)
+    }
+
+    fn time_of(&self, counts: impl Fn(Part) -> bool) -> Duration {
+        let lines = self.lines.iter().filter(|line| counts(line.part));
+        lines.fold(Duration::ZERO, |sum, line| sum.saturating_add(line.time))
+    }
+
     /// The worst case of a draft: no lines when it spends nothing, `None` when its price is unknown.
     #[must_use]
     pub fn of(draft: &Draft, facts: &Facts) -> Option<Self> {
@@ -151,9 +168,11 @@ impl Lines {
 
     /// What a proven fuse adds to an end that was counted for `counted` already.
     fn slower_fuse(&mut self, fuse: &Fuse, counted: Duration) {
-        if let Fuse::Proven { what, within } = fuse
-            && *within > counted
-        {
+        let Fuse::Proven { what, within, not_before } = fuse else { return };
+        let sum = self.lines.iter().fold(Duration::ZERO, |sum, l| sum.saturating_add(l.time));
+        let end_of_job = sum.saturating_sub(counted);
+        let within = (*within).max(not_before.saturating_sub(end_of_job));
+        if within > counted {
             let label = format!("until the slowest proven fuse, {what}");
             self.add(Part::After, label, within.saturating_sub(counted));
         }
@@ -161,6 +180,8 @@ impl Lines {
 
     fn storage(&mut self, draft: &Draft, facts: &Facts) {
         let length = self.lines.iter().fold(Duration::ZERO, |sum, l| sum.saturating_add(l.time));
+        let reserved = facts.spend.committed.iter().map(|line| line.until).max();
+        let length = length.max(reserved.unwrap_or_default());
         let (time, until) = match facts.spend.window_left {
             Some(left) => (left, "until the end of the budget's window"),
             None => (length, "for as long"),
@@ -196,7 +217,8 @@ mod tests {
     }
 
     fn proven(within: Duration) -> Facts {
-        fused(Fuse::Proven { what: "the laptop's fuse".into(), within })
+        let what = "the laptop's fuse".into();
+        fused(Fuse::Proven { what, within, not_before: Duration::ZERO })
     }
 
     #[test]
@@ -231,6 +253,21 @@ mod tests {
         let said = WorstCase::of(&draft, &unproven).unwrap().lines.remove(2).label;
         assert!(said.contains("open-ended"), "{said}");
         assert_eq!(lines(&draft, &proven(HOUR)), [job[0], job[1], (Part::After, 3600, 690_000)]);
+    }
+
+    /// A deadline counts from now: it adds to a job that is over before it, and to no other.
+    #[test]
+    fn a_fuse_that_waits_for_a_deadline_is_counted_until_it_and_not_beyond() {
+        let after = |ceiling, not_before| {
+            let fuse = Fuse::Proven { what: "watchdog".into(), within: HOUR, not_before };
+            lines(&launch_of(false, ceiling, JobEnd::Left), &fused(fuse))[2..]
+                .iter()
+                .map(|line| line.1)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(after(3600, 3 * HOUR), [3 * 3600 - 3660]);
+        assert_eq!(after(2 * 3600, 3 * HOUR), [3600]);
+        assert_eq!(after(3600, Duration::ZERO), [3600]);
     }
 
     /// supervise and auto-stop may fail too: a slower fuse that was proven replaces them.

@@ -7,8 +7,12 @@ mod book;
 mod entry;
 mod file;
 mod line;
+mod promises;
+mod runs;
 
-pub use book::{Book, OpenIntent};
+pub use book::{Book, BootAttempt, Exit, FailedBoot, OpenIntent};
 pub use entry::{Action, Entry, Event};
 pub use file::{Ledger, LedgerError, project_folder};
 pub use line::VERSION;
+pub use promises::Promise;
+pub use runs::Run;

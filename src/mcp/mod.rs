@@ -3,6 +3,7 @@
 
 mod cap;
 mod eof;
+mod progress;
 mod schema;
 mod server;
 mod tool;

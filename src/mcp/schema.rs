@@ -9,7 +9,10 @@ use std::sync::Arc;
 /// The schema of a tool's arguments.
 pub fn input<T: JsonSchema>() -> Arc<JsonObject> {
     let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
-    Arc::new(tidy(schema.to_value()))
+    let mut object = tidy(schema.to_value());
+    // "Arguments of …" stands beside the tool's own name.
+    object.remove("description");
+    Arc::new(object)
 }
 
 /// The schema of a tool's answer, with the `truncated` flag that every answer may carry.
@@ -23,7 +26,14 @@ pub fn output<T: JsonSchema>() -> Arc<JsonObject> {
     if let Some(parts) = object.get_mut("$defs") {
         shorten(parts, false);
     }
+    inline_small_parts(&mut object);
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        // Every answer has these two, and their names say what they are.
+        for name in ["cloud", "vehicle"] {
+            if let Some(Value::Object(property)) = properties.get_mut(name) {
+                property.remove("description");
+            }
+        }
         let flag = json!({"type": "boolean", "description": "Cut to fit 32 KB"});
         properties.entry("truncated").or_insert(flag);
     }
@@ -42,6 +52,47 @@ fn tidy(mut schema: Value) -> JsonObject {
     }
 }
 
+/// Puts parts where they are used when that is shorter than to refer to them: what is nothing but a
+/// type, such as an amount or an id, and what is used once.
+fn inline_small_parts(object: &mut JsonObject) {
+    loop {
+        let Some(Value::Object(parts)) = object.get("$defs") else { return };
+        let whole = Value::Object(object.clone()).to_string();
+        let fits = |(name, part): &(&String, &Value)| {
+            let is_plain = part.as_object().is_some_and(|p| p.len() == 1 && p.contains_key("type"));
+            is_plain || whole.matches(&format!("\"#/$defs/{name}\"")).count() == 1
+        };
+        let Some((name, part)) = parts.iter().find(fits) else { return };
+        let (name, part) = (name.clone(), part.clone());
+        if let Some(Value::Object(parts)) = object.get_mut("$defs") {
+            parts.remove(&name);
+            if parts.is_empty() {
+                object.remove("$defs");
+            }
+        }
+        let reference = format!("#/$defs/{name}");
+        object.values_mut().for_each(|value| inline(value, &reference, &part));
+    }
+}
+
+fn inline(value: &mut Value, reference: &str, part: &Value) {
+    match value {
+        Value::Object(object) => {
+            if let Value::Object(part) = part
+                && object.get("$ref").is_some_and(|named| named == reference)
+            {
+                object.remove("$ref");
+                for (key, inner) in part {
+                    object.entry(key).or_insert_with(|| inner.clone());
+                }
+            }
+            object.values_mut().for_each(|inner| inline(inner, reference, part));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| inline(item, reference, part)),
+        _ => {}
+    }
+}
+
 /// Takes descriptions out of a schema and makes lists of words out of choices of one word each.
 /// Among properties, `description` is a name like any other.
 fn shorten(value: &mut Value, names_are_keys: bool) {
@@ -52,8 +103,10 @@ fn shorten(value: &mut Value, names_are_keys: bool) {
         return;
     };
     if !names_are_keys {
-        object.remove("description");
-        object.remove("minimum");
+        // What a part always has is no news to a model, and a check of it would be stricter only.
+        for word in ["description", "minimum", "format", "required"] {
+            object.remove(word);
+        }
         let words: Option<Vec<Value>> = match object.get("oneOf") {
             Some(Value::Array(choices)) => {
                 choices.iter().map(|choice| choice.get("const").cloned()).collect()
@@ -131,7 +184,11 @@ mod tests {
         /// Dropped.
         description: Word,
         size: u32,
+        name: Name,
     }
+
+    #[derive(Clone, serde::Serialize, JsonSchema)]
+    struct Name(String);
 
     #[derive(Clone, Copy, serde::Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
@@ -147,11 +204,17 @@ mod tests {
     fn the_words_of_parts_are_dropped_and_nothing_else() {
         let schema = Value::Object((*output::<Whole>()).clone());
         assert_eq!(schema["properties"]["part"]["description"], "Kept.");
-        assert_eq!(schema["$defs"]["Word"], json!({"enum": ["one", "two"]}));
         let part = &schema["$defs"]["Part"];
-        assert_eq!(part["properties"]["description"], json!({"$ref": "#/$defs/Word"}));
+        assert_eq!(part["properties"]["description"], json!({"enum": ["one", "two"]}));
+        assert_eq!(schema["properties"]["many"]["items"], json!({"$ref": "#/$defs/Part"}));
+        assert_eq!(schema["$defs"].as_object().map(serde_json::Map::len), Some(1));
         assert_eq!(part["properties"]["size"], json!({"type": "integer"}));
-        assert_eq!(part["required"], json!(["description", "size"]));
+        assert_eq!(part["required"], Value::Null);
+        assert_eq!(
+            part["properties"]["name"],
+            json!({"type": "string"}),
+            "stands where it is used"
+        );
         assert!(!schema.to_string().contains("Dropped"));
         assert!(schema["properties"]["truncated"].is_object());
     }

@@ -3,6 +3,7 @@
 
 use super::cap::cap;
 use super::eof::NoticeEof;
+use super::progress;
 use super::tool::Entry;
 use super::tools;
 use crate::error::{Failure, FailureKind, StillBilling};
@@ -95,14 +96,33 @@ impl Server {
             Err(failure) => return failed(&failure, &[]),
         };
         // A task of its own: a client that cancels or goes away must not cut a create in half.
-        let mut calling = tokio::spawn((entry.call)(tether, arguments));
-        let ended = match entry.patience {
-            None => calling.await,
-            Some(patience) => match tokio::time::timeout(patience, &mut calling).await {
-                Ok(ended) => ended,
-                // Nobody waits for the task any more, and it goes on.
-                Err(_) => return failed(&goes_on(name, patience), &secrets),
-            },
+        let ongoing = progress::current();
+        let cancelled =
+            ongoing.as_ref().filter(|_| entry.cancels).map(|call| call.cancelled.clone());
+        let work = progress::scope(ongoing, (entry.call)(tether, arguments));
+        let mut calling = tokio::spawn(work);
+        let patience = async {
+            match entry.patience {
+                Some(patience) => tokio::time::sleep(patience).await,
+                None => std::future::pending().await,
+            }
+        };
+        let cancelled = async {
+            match cancelled {
+                Some(cancelled) => cancelled.cancelled_owned().await,
+                None => std::future::pending().await,
+            }
+        };
+        let ended = tokio::select! {
+            ended = &mut calling => ended,
+            // Nobody waits for the task any more, and it goes on.
+            () = patience => {
+                return failed(&goes_on(name, entry.patience.unwrap_or_default()), &secrets);
+            }
+            () = cancelled => {
+                calling.abort();
+                calling.await
+            }
         };
         match ended {
             // Blanked before it is cut: half a secret would not be found any more.
@@ -194,9 +214,10 @@ impl ServerHandler for Server {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        Ok(self.answer(request).await.into())
+        let (ongoing, _until_answered) = progress::Ongoing::of(&context);
+        Ok(progress::scope(Some(ongoing), self.answer(request)).await.into())
     }
 
     async fn on_custom_request(
@@ -278,7 +299,7 @@ vehicles:
     fn entry(name: &'static str, call: super::super::tool::Call) -> Entry {
         let tool = Tool::new(name, "", Arc::new(JsonObject::new()))
             .with_annotations(ToolAnnotations::default());
-        Entry { tool, call, patience: None, check: |_| Ok(()) }
+        Entry { tool, call, patience: None, cancels: false, check: |_| Ok(()) }
     }
 
     async fn ask(server: &Server, name: &'static str) -> (Option<bool>, Value) {

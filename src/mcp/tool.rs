@@ -50,6 +50,8 @@ pub trait TetherTool {
     /// After so long the client is told that the call goes on without it, since many clients give
     /// up at 60 s. `None` for a call that bounds itself. What goes on is safe to ask for again.
     const PATIENCE: Option<Duration> = None;
+    /// Whether a client that cancels the call ends it: only for what can be cut anywhere.
+    const CANCELS: bool = false;
 
     /// Does it.
     fn call(
@@ -66,6 +68,7 @@ pub struct Entry {
     pub tool: Tool,
     pub(super) call: Call,
     pub(super) patience: Option<Duration>,
+    pub(super) cancels: bool,
     /// Checks arguments without calling, so that bad input is told before anything is set up.
     pub(super) check: fn(&JsonObject) -> Result<(), Failure>,
 }
@@ -108,6 +111,7 @@ impl Entry {
                 .boxed()
             },
             patience: T::PATIENCE,
+            cancels: T::CANCELS,
             check: |arguments| parse::<T>(arguments.clone()).map(|_| ()),
         }
     }

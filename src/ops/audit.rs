@@ -1,8 +1,9 @@
 //! audit: everything in the account that bills or may bill, and whose it is.
 
+use super::grade::{Evidence, Grade};
 use super::{CloudName, Tether};
 use crate::cloud::BilledSpan;
-use crate::domain::{Pod, PodId, Usd, UsdPerHour, Volume, VolumeId};
+use crate::domain::{Pod, PodId, PodStatus, Usd, UsdPerHour, Volume, VolumeId};
 use crate::error::{Failure, StillBilling};
 use crate::plan::NewPod;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -56,6 +57,12 @@ pub struct AuditedPod {
     /// told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd_per_hour: Option<Usd>,
+    /// Of a stopped pod: how much is known of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grade: Option<Grade>,
+    /// What that rests on, with source, time and age.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
     /// When its present or last container was started, else when it was created, UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<DateTime<Utc>>,
@@ -124,8 +131,22 @@ impl Tether {
             covers.push_str(&format!(" Since when volumes bill is not known: {error}."));
             Vec::new()
         });
-        let pods: Vec<AuditedPod> =
-            pods.iter().filter(|pod| !pod.is_deleted()).map(|pod| self.audited_pod(pod)).collect();
+        let is_stopped = |pod: &Pod| pod.status == PodStatus::Exited;
+        let bills = match pods.iter().any(is_stopped) {
+            true => Some(self.bills_since(None).await),
+            false => None,
+        };
+        let pods: Vec<AuditedPod> = pods
+            .iter()
+            .filter(|pod| !pod.is_deleted())
+            .map(|pod| match bills.as_ref().filter(|_| is_stopped(pod)) {
+                Some(bills) => {
+                    let (grade, evidence) = self.graded(pod, at, bills);
+                    AuditedPod { grade: Some(grade), evidence, ..self.audited_pod(pod) }
+                }
+                None => self.audited_pod(pod),
+            })
+            .collect();
         let volumes: Vec<AuditedVolume> =
             volumes.iter().map(|volume| self.audited_volume(volume, &billed)).collect();
         let unpriced = pods.iter().filter(|pod| pod.usd_per_hour.is_none()).count();
@@ -168,6 +189,8 @@ impl Tether {
             bills,
             may_bill_at_rest: !bills && pod.mounts.is_empty(),
             usd_per_hour: if bills { rate(pod) } else { Some(Usd::ZERO) },
+            grade: None,
+            evidence: Vec::new(),
             since: pod.started_at.or(pod.created_at),
         }
     }

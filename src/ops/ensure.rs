@@ -2,15 +2,19 @@
 
 use super::boot::{self, Boot};
 use super::gather::Needs;
+use super::status::sentence;
 use super::usable::Reached;
 use super::view::created_pod;
+use super::watchdog::Guarded;
 use super::{CloudName, PodView, StepView, Tether};
 use crate::apply::{self, StepError, StepOutcome};
 use crate::cloud::CloudErrorKind;
 use crate::config;
-use crate::domain::{Pod, PodStatus, Vehicle, Volume};
+use crate::domain::{
+    FuseReport, JobsSeen, Pod, PodStatus, UnattendedBill, Vehicle, Volume, Watchdog,
+};
 use crate::error::{Failure, FailureKind, StillBilling};
-use crate::plan::{self, EnsureInputs};
+use crate::plan::{self, Draft, EnsureInputs, Facts};
 use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -71,17 +75,17 @@ pub struct EnsureAnswer {
     /// Ways out when there is no usable pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recovery: Vec<String>,
-    /// What stops this pod without being asked.
-    pub fuses: Vec<String>,
+    /// What stops this pod without being asked, as in pod_status.
+    #[schemars(with = "Vec<serde_json::Value>")]
+    pub fuses: Vec<FuseReport>,
+    /// What it costs at most when nobody looks after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "serde_json::Value")]
+    pub unattended: Option<UnattendedBill>,
     /// What the config leaves open, and what it sets that this version does not act on yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
-
-/// The watchdog is worth some seconds more than the caller gave.
-const ARM_AT_LEAST: Duration = Duration::from_secs(15);
-
-const NO_FUSE: &str = "none yet: nothing stops this pod by itself; call stop_pod when done, or use `podtether supervise`, which stops it at the end of a job";
 
 impl Tether {
     /// Has the vehicle's pod running, or says how far it is.
@@ -96,15 +100,11 @@ impl Tether {
             true => None,
             false => self.turn(request.wait).await?,
         };
-        let needs = Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
-        let mut facts = self.gather(needs).await?;
-        self.reconcile(&mut facts)?;
-        // Looked at only now, so that the failure can say what bills all the same.
-        let public_key = public_key(&vehicle)
-            .map_err(|failure| failure.billing(super::bills(&vehicle.pod_name, &facts.pods)))?;
-        let nonce = format!("{:016x}", rand::rng().random::<u64>());
-        let named = request.vehicle.is_some();
-        let draft = plan::ensure(&vehicle, named, &facts, EnsureInputs { public_key, nonce });
+        if !request.dry_run {
+            // A22: what is being stopped is not started.
+            self.until_no_stop_is_under_way(&vehicle, request.wait).await?;
+        }
+        let (draft, facts) = self.draft_ensure(&vehicle, request.vehicle.is_some()).await?;
         let adds = draft.adds;
         let existing = facts.pods_named(&vehicle.pod_name).next().cloned();
         let approved = self.review_spend(draft, facts).await?;
@@ -118,8 +118,21 @@ impl Tether {
             plan: None,
             worst_case: Vec::new(),
             recovery: Vec::new(),
-            fuses: vec![NO_FUSE.to_owned()],
+            fuses: Vec::new(),
+            unattended: None,
             warnings: self.warnings(),
+        };
+        // What is said of a pod that is on the bill, or must be taken to be.
+        let watched = |answer: EnsureAnswer, pod: &Pod, (jobs, watchdog): &Guarded| {
+            let (fuses, unattended) = self.fuses(&vehicle, pod, jobs, watchdog);
+            let message = format!("{} {}.", answer.message, sentence(&unattended.text));
+            EnsureAnswer {
+                message,
+                pod: Some(PodView::from(pod)),
+                fuses,
+                unattended: Some(unattended),
+                ..answer
+            }
         };
         if request.dry_run {
             let message = match (&existing, approved.steps().is_empty()) {
@@ -156,7 +169,6 @@ impl Tether {
                 Some(text) => {
                     return Ok(EnsureAnswer {
                         recovery: recovery(&vehicle, existing.as_ref()),
-                        fuses: Vec::new(),
                         ..answer(
                             Some(EnsureStatus::StartFailedNoGpu),
                             format!(
@@ -179,16 +191,16 @@ impl Tether {
         drop(turn);
         let wait = request.wait.saturating_sub(self.clock.monotonic().saturating_sub(started));
         let reached = self.wait_until_usable(&vehicle, pod, wait).await?;
-        // Whatever is wrong with a pod that is up: it bills, so it is watched.
-        let fuses = match &reached {
+        let guarded = match &reached {
             Reached::Usable(pod, _) | Reached::DriverTooOld(pod, _) | Reached::NoGpu(pod) => {
-                let left =
-                    request.wait.saturating_sub(self.clock.monotonic().saturating_sub(started));
-                vec![self.watchdog_fuse(&vehicle, pod, left.max(ARM_AT_LEAST)).await]
+                let took = self.clock.monotonic().saturating_sub(started);
+                self.guard_pod(&vehicle, pod, request.wait, took).await
             }
-            Reached::NotYet(..) => vec![NO_FUSE.to_owned()],
+            Reached::NotYet(..) => {
+                let why = "the pod is not usable yet";
+                (JobsSeen::Unknown(why.to_owned()), Watchdog::Unknown(format!("not armed: {why}")))
+            }
         };
-        let answer = |status, message| EnsureAnswer { fuses, ..answer(status, message) };
         Ok(match reached {
             Reached::Usable(pod, probe) => {
                 let status = if adopted { EnsureStatus::Adopted } else { EnsureStatus::Running };
@@ -197,53 +209,71 @@ impl Tether {
                 } else {
                     ""
                 };
-                EnsureAnswer {
-                    pod: Some(PodView::from(&pod)),
+                let usable = EnsureAnswer {
                     driver_version: probe.driver,
                     ..answer(Some(status), format!("Pod {} is usable over SSH.{found}", pod.id))
-                }
+                };
+                watched(usable, &pod, &guarded)
             }
-            Reached::DriverTooOld(pod, driver) => EnsureAnswer {
-                pod: Some(PodView::from(&pod)),
-                driver_version: Some(driver.clone()),
-                recovery: vec![format!(
-                    "terminate_pod vehicle={} confirm=\"terminate {}\", then ensure_pod: another host is drawn",
-                    vehicle.name, vehicle.pod_name
-                )],
-                ..answer(
-                    Some(EnsureStatus::DriverTooOld),
-                    format!(
-                        "Pod {} is up and bills, but its driver {driver} is older than {}.",
-                        pod.id, vehicle.min_driver_version
-                    ),
-                )
-            },
-            Reached::NoGpu(pod) => EnsureAnswer {
-                pod: Some(PodView::from(&pod)),
-                recovery: recovery(&vehicle, Some(&pod)),
-                ..answer(
-                    Some(EnsureStatus::StartFailedNoGpu),
-                    format!(
-                        "Pod {} is up AND BILLS, but nvidia-smi shows no GPU on it: stop_pod.",
-                        pod.id
-                    ),
-                )
-            },
+            Reached::DriverTooOld(pod, driver) => {
+                let old = EnsureAnswer {
+                    driver_version: Some(driver.clone()),
+                    recovery: vec![format!(
+                        "terminate_pod vehicle={} confirm=\"terminate {}\", then ensure_pod: another host is drawn",
+                        vehicle.name, vehicle.pod_name
+                    )],
+                    ..answer(
+                        Some(EnsureStatus::DriverTooOld),
+                        format!(
+                            "Pod {} is up and bills, but its driver {driver} is older than {}.",
+                            pod.id, vehicle.min_driver_version
+                        ),
+                    )
+                };
+                watched(old, &pod, &guarded)
+            }
+            Reached::NoGpu(pod) => {
+                let without = EnsureAnswer {
+                    recovery: recovery(&vehicle, Some(&pod)),
+                    ..answer(
+                        Some(EnsureStatus::StartFailedNoGpu),
+                        format!(
+                            "Pod {} is up AND BILLS, but nvidia-smi shows no GPU on it: stop_pod.",
+                            pod.id
+                        ),
+                    )
+                };
+                watched(without, &pod, &guarded)
+            }
             Reached::NotYet(pod, why) => {
                 // It was asked to start: a status that says otherwise may be an old one.
                 let bill = if pod.status.bills_compute() { "is" } else { "may be" };
-                EnsureAnswer {
-                    pod: Some(PodView::from(&pod)),
-                    ..answer(
-                        Some(EnsureStatus::StillInitializing),
-                        format!(
-                            "Pod {} is {} and {bill} on the bill, not usable yet: {why}. Call ensure_pod again to go on waiting.",
-                            pod.id, pod.status
-                        ),
-                    )
-                }
+                let message = format!(
+                    "Pod {} is {} and {bill} on the bill, not usable yet: {why}. Call ensure_pod again to go on waiting.",
+                    pod.id, pod.status
+                );
+                watched(answer(Some(EnsureStatus::StillInitializing), message), &pod, &guarded)
             }
         })
+    }
+}
+
+impl Tether {
+    /// Drafts what has the vehicle's pod running, with the facts that it is drafted from.
+    pub(super) async fn draft_ensure(
+        &self,
+        vehicle: &Vehicle,
+        named: bool,
+    ) -> Result<(Draft, Facts), Failure> {
+        let needs = Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
+        let mut facts = self.gather(needs).await?;
+        self.reconcile(&mut facts).await?;
+        // Looked at only now, so that the failure can say what bills all the same.
+        let public_key = public_key(vehicle)
+            .map_err(|failure| failure.billing(super::bills(&vehicle.pod_name, &facts.pods)))?;
+        let nonce = format!("{:016x}", rand::rng().random::<u64>());
+        let draft = plan::ensure(vehicle, named, &facts, EnsureInputs { public_key, nonce });
+        Ok((draft, facts))
     }
 }
 

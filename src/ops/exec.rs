@@ -1,13 +1,15 @@
 //! exec_on_pod: one command, waited for.
 
+use super::end_exec::end_exec;
 use super::gather::Needs;
 use super::{CloudName, Tether, command_line};
 use crate::apply::{self, StepError, StepOutcome};
 use crate::domain::{RemoteCommand, scripts};
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind, StillBilling};
 use crate::plan::{self, Intent, PodStep};
 use crate::pod::jobs::log_text;
-use crate::pod::{Captured, ExecStatus};
+use crate::pod::{Captured, ExecStatus, ShellErrorKind};
+use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
@@ -51,6 +53,12 @@ pub struct ExecAnswer {
 const STDOUT_CHARS: usize = 8_000;
 const STDERR_CHARS: usize = 4_000;
 
+fn timed_out(timeout: u32, end: &str) -> Failure {
+    let message = format!("the command did not end within {timeout} s. {end}");
+    let hint = "use run_job for long work; pod_status shows what lives";
+    Failure::new(FailureKind::Timeout, message, hint).billing(StillBilling::Yes)
+}
+
 impl Tether {
     /// Runs one command on the vehicle's pod and waits for it.
     ///
@@ -67,8 +75,10 @@ impl Tether {
         let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
         let facts = self.gather(Needs::default()).await?;
         let pod = Self::pick_running(&vehicle, &facts.pods)?;
-        let command =
-            RemoteCommand::script(scripts::RUN_IN, [workdir.as_str(), request.command.as_str()]);
+        let mark = format!("{:016x}", rand::rng().random::<u64>());
+        let words = [workdir.as_str(), mark.as_str(), request.command.as_str()];
+        let command = RemoteCommand::script(scripts::RUN_IN, words);
+        command_line::check_wire(&command)?;
         let step = PodStep {
             pod: pod.id.clone(),
             label: "run the command".to_owned(),
@@ -87,6 +97,10 @@ impl Tether {
             },
             Err(error) => match error.error {
                 StepError::CommandFailed { output, .. } => output,
+                StepError::Shell(error) if error.kind == ShellErrorKind::Timeout => {
+                    let end = end_exec(&*shell, &mark).await;
+                    return Err(timed_out(timeout, &end));
+                }
                 other => return Err(super::ensure::start_failure(other)),
             },
         };

@@ -6,7 +6,7 @@ use crate::config::FuseHours;
 use crate::domain::{BudgetWindow, Ceiling, Pod, Price};
 use crate::error::Failure;
 use crate::guard::Approved;
-use crate::plan::{Draft, Facts, Fuse, LiveJobs, Spend, Spent};
+use crate::plan::{Draft, Facts, Fuse, LiveJobs, Spend, Spent, VolumeHealth};
 use std::time::Duration;
 
 /// What a plan needs to know beyond the pods of the account.
@@ -63,6 +63,7 @@ impl Tether {
             tolerated: self.config.tolerated_pods.clone(),
             unknown_creates: Vec::new(),
             live_jobs: LiveJobs::Unknown("the pod was not asked".to_owned()),
+            volume_health: VolumeHealth::NotAsked,
             spend: Spend { fuse: self.fuse(), ..Spend::not_asked() },
         }
     }
@@ -71,8 +72,14 @@ impl Tether {
     pub(super) async fn review_spend(
         &self,
         draft: Draft,
-        mut facts: Facts,
+        facts: Facts,
     ) -> Result<Approved, Failure> {
+        let facts = self.with_spend(&draft, facts).await;
+        self.review(draft, &facts)
+    }
+
+    /// The facts with what is known of money, as far as the draft spends any.
+    pub(super) async fn with_spend(&self, draft: &Draft, mut facts: Facts) -> Facts {
         if draft.adds.is_some() {
             facts.spend.window_left = window_left(self.config.limits.budget_window, &*self.clock);
             if self.config.limits.budget_usd.is_some() {
@@ -82,12 +89,12 @@ impl Tether {
                 };
             }
         }
-        self.review(draft, &facts)
+        facts
     }
 
-    /// No fuse is proven in this version, so the config's time is taken for how long a pod may be
-    /// left to itself. `off` counts as the longest that could be set: see `guard::WorstCase`.
-    fn fuse(&self) -> Fuse {
+    /// Of a pod that was not asked no fuse is proven, so the config's time is taken for how long it may
+    /// be left to itself. `off` counts as the longest that could be set: see `guard::WorstCase`.
+    pub(super) fn fuse(&self) -> Fuse {
         let allowance = match self.config.auto_arm {
             FuseHours::After(time) => time,
             FuseHours::Off => Duration::from_secs(u64::from(Ceiling::MAX_SEC)),

@@ -1,14 +1,16 @@
 //! job_status: everything about one job in one look.
 
-use super::probe::LOOK;
+use super::probe::SHORT;
+use super::status::Seen;
 use super::{CloudName, Tether};
-use crate::domain::{JobId, JobState, Pod, Vehicle};
+use crate::domain::{JobState, Pod, Vehicle};
 use crate::error::Failure;
-use crate::pod::Shell as _;
-use crate::pod::jobs::{self, JobStatus, log_text};
+use crate::pod::jobs::{JobStatus, LogSlice, log_text};
+use crate::pod::{JobLook, Look};
 use crate::watch::metrics::{Block, MetricsParser};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::time::Duration;
 
 /// The answer of job_status.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -38,6 +40,11 @@ pub struct JobStatusAnswer {
     /// The latest numbers that its log shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest_metrics: Option<LatestMetrics>,
+    /// Jobs that live on the pod; missing when unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_jobs: Option<Vec<String>>,
+    /// What the pod says of its machine.
+    pub machine: Seen,
     /// What else to know.
     pub note: String,
 }
@@ -72,12 +79,9 @@ impl Tether {
         let vehicle = self.vehicle(vehicle)?;
         let id = super::run_job::job_id(id)?;
         let pod = self.running_pod(&vehicle).await?;
-        let status = self.look_at_job(&vehicle, &pod, &id, TAIL_BYTES, None).await?;
-        let text = log_text::clean(&status.log.bytes, status.log.bytes.len());
-        let lines: Vec<&str> = text.lines().collect();
-        let tail = lines[lines.len().saturating_sub(tail_lines as usize)..].join("\n");
-        let shown =
-            tail.char_indices().rev().nth(SHOWN_BYTES).map_or(tail.as_str(), |(at, _)| &tail[at..]);
+        let job = JobLook { id: &id, max_bytes: TAIL_BYTES, offset: None };
+        let (status, seen) = self.look_at_job(&vehicle, &pod, job, SHORT).await?;
+        let log = status.log.clone().unwrap_or_default();
         Ok(JobStatusAnswer {
             cloud: self.cloud_name(),
             vehicle: vehicle.name.0.clone(),
@@ -85,35 +89,68 @@ impl Tether {
             state: status.state,
             exit_code: status.exit_code,
             meta: status.meta.as_ref().and_then(|meta| serde_json::to_value(meta).ok()),
-            log_tail: crate::secret::scrub(shown, &[]),
-            log_bytes: Some(status.log.size),
+            log_tail: tail(&log, tail_lines as usize),
+            log_bytes: status.log.as_ref().map(|log| log.size),
             log_age_sec: status.log_age.map(|age| age.as_secs()),
-            latest_metrics: latest_metrics(&status.log.bytes),
+            latest_metrics: latest_metrics(&log.bytes),
+            live_jobs: seen
+                .live_jobs
+                .as_ref()
+                .ok()
+                .map(|jobs| jobs.iter().map(ToString::to_string).collect()),
+            machine: Seen::of(&seen.pod),
             note: note(&status),
         })
     }
 
-    /// One look at a job: its state and its log from `offset` on, or the last `bytes` of it.
+    /// One look at a job and its pod. Another machine that answers at the pod's address says nothing
+    /// about the job (F01).
     pub(crate) async fn look_at_job(
         &self,
         vehicle: &Vehicle,
         pod: &Pod,
-        id: &JobId,
-        bytes: u32,
-        offset: Option<u64>,
-    ) -> Result<JobStatus, Failure> {
-        let shell = self.shell(vehicle, pod)?;
-        let command = jobs::status_command(&vehicle.volume_mount_path, id, bytes, offset);
-        let output = shell.run(&command, LOOK).await?;
-        jobs::parse_status(&output).map_err(|error| super::run_job::pod_failure(&error))
+        job: JobLook<'_>,
+        patience: Duration,
+    ) -> Result<(JobStatus, Look), Failure> {
+        let id = job.id;
+        let mut look = self.look(vehicle, pod, patience, false, Some(job)).await?;
+        if let Some(other) = look.pod.pod_id.as_ref().filter(|id| **id != pod.id) {
+            let error = format!("pod {other} answers at the address of pod {}", pod.id);
+            return Err(super::run_job::pod_failure(&error));
+        }
+        let status = look.job.take();
+        let status = status
+            .ok_or_else(|| super::run_job::pod_failure(&"the look tells nothing about the job"))?;
+        // A wrapper that is gone says nothing about its job.
+        let is_over = status.state.has_ended() && status.state != JobState::WrapperLost;
+        if is_over && !status.lives_on {
+            self.note_job_end(vehicle, pod, id, status.state);
+        }
+        Ok((status, look))
     }
 }
 
-/// The last complete block of a training log.
+/// The last lines of a log for people, without secrets. They are blanked before anything is cut: half
+/// a key is still half a key. What the pod has cut at the front goes up to the next line.
+fn tail(log: &LogSlice, lines: usize) -> String {
+    let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let start = match log.bytes.iter().position(is_break) {
+        Some(at) if log.offset > 0 => at + 1,
+        _ => 0,
+    };
+    let bytes = log.bytes.get(start..).unwrap_or_default();
+    let text = crate::secret::scrub(&log_text::clean(bytes, bytes.len()), &[]);
+    let all: Vec<&str> = text.lines().collect();
+    let last = all[all.len().saturating_sub(lines)..].join("\n");
+    let cut = last.char_indices().rev().nth(SHOWN_BYTES).map_or(0, |(at, _)| at);
+    last[cut..].to_owned()
+}
+
+/// The newest numbers of a training log.
 pub(crate) fn latest_metrics(log: &[u8]) -> Option<LatestMetrics> {
     let mut parser = MetricsParser::new();
     parser.push(log);
-    parser.blocks().last().map(LatestMetrics::from)
+    parser.latest().as_ref().map(LatestMetrics::from)
 }
 
 impl From<&Block> for LatestMetrics {
@@ -153,4 +190,40 @@ fn note(status: &JobStatus) -> String {
     let more = status.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
     let lives = if status.lives_on { " Processes of the job live on." } else { "" };
     format!("{state}{more}{lives}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(offset: u64, text: &str) -> LogSlice {
+        let bytes = text.as_bytes().to_vec();
+        LogSlice { offset, size: offset + bytes.len() as u64, bytes }
+    }
+
+    #[test]
+    fn as_many_lines_as_asked_for_are_shown() {
+        let log = slice(0, "one\n10%\r20%\r\n\x1b[1mthree\x1b[m\0\n");
+        for (lines, shown) in
+            [(0, ""), (1, "three"), (2, "20%\nthree"), (usize::MAX, "one\n20%\nthree")]
+        {
+            assert_eq!(tail(&log, lines), shown);
+        }
+        assert_eq!(tail(&slice(0, &"x".repeat(20_000)), 5).len(), SHOWN_BYTES + 1);
+        assert_eq!(tail(&slice(0, ""), 40), "");
+    }
+
+    /// H01: no cut leaves a part of a key behind, neither the pod's nor ours, and where the log goes on
+    /// is counted in the pod's bytes, whatever is blanked.
+    #[test]
+    fn no_cut_shows_a_part_of_a_key() {
+        let key = "rpa_0123456789ABCDEF0123456789ABCDEF";
+        for kept in 1..key.len() {
+            let cut = slice(7, &format!("{}\nnext {key}\n", &key[key.len() - kept..]));
+            assert_eq!(tail(&cut, 40), "next [secret]");
+            assert_eq!(cut.next_offset(), 7 + cut.bytes.len() as u64);
+            let long = format!("{key}{}", " ".repeat(SHOWN_BYTES - kept));
+            assert!(!tail(&slice(0, &long), 1).contains("ABCDEF"), "{kept}");
+        }
+    }
 }

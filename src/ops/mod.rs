@@ -4,26 +4,42 @@
 mod audit;
 mod boot;
 mod command_line;
+mod committed;
+mod end_exec;
 mod ensure;
 mod exec;
+mod fuses;
 mod gather;
 mod gpus;
+mod grade;
+mod grade_of_stopped;
 mod job_status;
 mod open;
 mod probe;
+mod reckoning;
 mod reconcile;
 mod run_job;
+mod seen;
 mod shells;
 mod spend;
 mod spent;
 mod status;
 mod stop;
 mod stop_all;
+mod stopping;
 mod sync;
 mod terminate;
+mod unaccounted;
+mod unexplained;
 mod usable;
 mod view;
+pub(crate) mod vigil;
+mod volume_health;
+mod watch;
+mod watch_status;
 mod watchdog;
+mod watchdog_fuse;
+mod why;
 
 #[cfg(test)]
 mod tests;
@@ -32,16 +48,21 @@ pub use audit::{Audit, AuditedPod, AuditedVolume, Owner};
 pub use ensure::{EnsureAnswer, EnsureRequest, EnsureStatus};
 pub use exec::{ExecAnswer, ExecRequest};
 pub use gpus::{GpuAvailability, GpuChoice, StockIn};
+pub use grade::{Evidence, Grade};
 pub use job_status::{JobStatusAnswer, LatestMetrics};
 pub use open::{Start, open, open_for_stop};
 pub use run_job::{RunJobAnswer, RunJobRequest};
-pub use spend::SpendReport;
+pub use spend::{CommittedLine, FailedBootLine, Shortfall, SpendReport};
 pub use status::{PodState, PodStatusAnswer};
 pub use stop::{StopAnswer, StopStatus};
 pub use stop_all::{Confirmation, LeftAlone, StopAll, StopAllAnswer};
 pub use sync::{SyncAnswer, SyncProgress};
 pub use terminate::{TerminateAnswer, TerminateStatus};
+pub use unexplained::Unexplained;
 pub use view::{CloudName, PodView, StdinView, StepView, sha256_hex};
+pub use watch::{LogForm, WatchNote, WatchRequest};
+pub use watch_status::{Artifacts, WatchSpec, WatchStatus};
+pub use why::{Counted, Most, RuleTold, Verdict, WhyAnswer, WhyRequest};
 
 use crate::apply::{Notes, Ports, Settings};
 use crate::clock::SharedClock;
@@ -49,7 +70,7 @@ use crate::cloud::Cloud;
 use crate::config::Config;
 use crate::domain::{Pod, PodStatus, Price, UsdPerHour, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
-use crate::guard::{Approved, review};
+use crate::guard::{Approved, Refusal, review};
 use crate::ledger::Ledger;
 use crate::plan::{Draft, Facts};
 use crate::pod::Shell;
@@ -181,7 +202,7 @@ impl Tether {
             )));
         };
         if let Some(second) = ours.next() {
-            let refusal = crate::guard::Refusal::DuplicatePods {
+            let refusal = Refusal::DuplicatePods {
                 name: vehicle.pod_name.clone(),
                 ids: vec![pod.id.clone(), second.id.clone()],
             };
@@ -205,8 +226,17 @@ impl Tether {
     fn review(&self, draft: Draft, facts: &Facts) -> Result<Approved, Failure> {
         let limits = self.config.limits_for(&draft.vehicle.name);
         let name = draft.vehicle.pod_name.clone();
-        review(draft, facts, &limits)
-            .map_err(|refusals| Failure::from(refusals).billing(bills(&name, &facts.pods)))
+        review(draft, facts, &limits).map_err(|refusals| {
+            let unknown =
+                refusals.iter().any(|refusal| matches!(refusal, Refusal::CreateUnaccounted { .. }));
+            match bills(&name, &facts.pods) {
+                // What no list shows may bill all the same (A05).
+                StillBilling::No if unknown => {
+                    Failure::from(refusals).billing(StillBilling::Unknown)
+                }
+                known => Failure::from(refusals).billing(known),
+            }
+        })
     }
 }
 

@@ -4,31 +4,51 @@ use super::Tether;
 use crate::domain::{Pod, PodId, Vehicle};
 use crate::error::Failure;
 use crate::plan::LiveJobs;
-use crate::pod::{self, ExecLimits, PodProbe, PodShell, Shell as _, jobs};
+use crate::pod::{self, ExecLimits, JobLook, Look, LookAt, PodProbe, PodShell, Shell as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Bounds of a look at a pod.
 pub(super) const LOOK: ExecLimits = ExecLimits {
-    timeout: Duration::from_secs(10),
+    timeout: Duration::from_secs(12),
     stdout_bytes: 512 * 1024,
     stderr_bytes: 8 * 1024,
 };
 
+/// For a volume and a GPU that may take their time.
+pub(super) const LONG: Duration = Duration::from_secs(8);
+/// For an answer that must come within 5 s: what hangs is said to hang within 4 s.
+pub(super) const SHORT: Duration = Duration::from_secs(3);
+
 impl Tether {
-    /// The shell of a pod, without a proof of who answers.
+    /// The shell of a pod. The first connection to a boot proves who answers before anything else.
     pub(crate) fn shell(&self, vehicle: &Vehicle, pod: &Pod) -> Result<Arc<PodShell>, Failure> {
         Ok(self.shells.of(vehicle, pod)?)
     }
 
     /// Asks the pod who it is and what it has.
     pub(super) async fn probe(&self, vehicle: &Vehicle, pod: &Pod) -> Result<PodProbe, Failure> {
+        Ok(self.look(vehicle, pod, LONG, false, None).await?.pod)
+    }
+
+    /// One look at the pod: everything about it, and about a job, in one round trip. Volume and GPU
+    /// are waited for as long as `patience`; `write` tries the volume with a small file.
+    pub(super) async fn look(
+        &self,
+        vehicle: &Vehicle,
+        pod: &Pod,
+        patience: Duration,
+        write: bool,
+        job: Option<JobLook<'_>>,
+    ) -> Result<Look, Failure> {
         let shell = self.shell(vehicle, pod)?;
-        // The volume's own id is the token: another pod with another volume cannot show it.
-        let token = pod.mounts.first().map_or("none", |mount| mount.volume_id.0.as_str());
-        let command = pod::probe_command(&vehicle.volume_mount_path, &pod.id, token);
+        let token = super::shells::volume_token(pod);
+        let token = token.as_deref().unwrap_or("none");
+        let mount = &vehicle.volume_mount_path;
+        let command =
+            pod::look_command(&LookAt { mount, pod: &pod.id, token, patience, write, job });
         let output = shell.run(&command, LOOK).await?;
-        pod::parse_probe(&output).map_err(|error| super::run_job::pod_failure(&error))
+        pod::parse_look(&output).map_err(|error| super::run_job::pod_failure(&error))
     }
 
     /// The pod by its id, as the provider tells it now.
@@ -36,22 +56,16 @@ impl Tether {
     /// # Errors
     /// When the provider cannot be asked.
     pub async fn pod_by_id(&self, id: &PodId) -> Result<Option<Pod>, Failure> {
-        Ok(self.cloud.pod(id).await?)
+        let pod = self.cloud.pod(id).await?;
+        self.note_off(pod.as_slice());
+        Ok(pod)
     }
+}
 
-    /// Which jobs live on the pod, or why nobody can say.
-    pub(super) async fn live_jobs(&self, vehicle: &Vehicle, pod: &Pod) -> LiveJobs {
-        let shell = match self.shell(vehicle, pod) {
-            Ok(shell) => shell,
-            Err(failure) => return LiveJobs::Unknown(failure.message),
-        };
-        let command = jobs::live_jobs_command(&vehicle.volume_mount_path);
-        match shell.run(&command, LOOK).await {
-            Ok(output) => match jobs::parse_live_jobs(&output) {
-                Ok(live) => LiveJobs::Known(live),
-                Err(error) => LiveJobs::Unknown(error.to_string()),
-            },
-            Err(error) => LiveJobs::Unknown(error.to_string()),
-        }
+/// The jobs that live, as facts for a plan.
+pub(super) fn live_jobs(look: &Look) -> LiveJobs {
+    match &look.live_jobs {
+        Ok(jobs) => LiveJobs::Known(jobs.clone()),
+        Err(error) => LiveJobs::Unknown(error.to_string()),
     }
 }

@@ -1,12 +1,15 @@
 //! run_job: a detached command under a finite ceiling.
 
 use super::gather::Needs;
+use super::reconcile::ledger_failure;
 use super::{CloudName, StepView, Tether, command_line};
-use crate::apply::{self, StepOutcome};
+use crate::apply::{self, ApplyError, StepError, StepOutcome};
 use crate::domain::{Ceiling, JobEnd, JobId, JobName, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::WorstCase;
-use crate::plan::{self, Intent, LaunchSpec};
+use crate::ledger::{Action, Event};
+use crate::plan::{self, Draft, Facts, Intent, LaunchSpec, VolumeHealth};
+use chrono::TimeDelta;
 use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -73,8 +76,20 @@ pub(crate) struct PlannedJob {
     pub(crate) id: JobId,
     pub(crate) ceiling: Ceiling,
     approved: crate::guard::Approved,
+    /// The volume as it looked, which was good enough.
+    health: VolumeHealth,
     /// Held from the look at the live jobs to the launch (B05).
     turn: Mutex<Option<File>>,
+}
+
+/// A launch that no rule has seen yet, with the facts that it was drafted from.
+pub(super) struct DraftedJob {
+    pub(super) draft: Draft,
+    pub(super) facts: Facts,
+    pod: Pod,
+    id: JobId,
+    ceiling: Ceiling,
+    turn: Option<File>,
 }
 
 /// How long another session may be about to change something.
@@ -97,7 +112,10 @@ impl Tether {
         let end = if request.auto_stop { JobEnd::AutoStop } else { JobEnd::Left };
         let job = self.plan_job(request, end).await?;
         if request.dry_run {
-            let hint = "This is what the call would send; nothing was changed.".to_owned();
+            let hint = format!(
+                "This is what the call would send; nothing was changed. {}",
+                super::volume_health::told(&job.vehicle, &job.health)
+            );
             let plan = Some(StepView::all(job.approved.steps(), &*self.cloud));
             let worst_case = job.worst_case().told();
             return Ok(RunJobAnswer {
@@ -116,22 +134,41 @@ impl Tether {
         request: &RunJobRequest,
         end: JobEnd,
     ) -> Result<PlannedJob, Failure> {
+        let DraftedJob { draft, facts, pod, id, ceiling, turn } =
+            self.draft_job(request, end).await?;
+        let (vehicle, health) = (draft.vehicle.clone(), facts.volume_health.clone());
+        let approved = self.review_spend(draft, facts).await?;
+        Ok(PlannedJob { vehicle, pod, id, ceiling, approved, health, turn: Mutex::new(turn) })
+    }
+
+    /// The same before the rules have seen it.
+    pub(super) async fn draft_job(
+        &self,
+        request: &RunJobRequest,
+        end: JobEnd,
+    ) -> Result<DraftedJob, Failure> {
         let vehicle = self.vehicle(request.vehicle.as_deref())?;
         let name = JobName::parse(&request.name).map_err(Failure::bad_input)?;
         let ceiling =
             Ceiling::new("max_runtime_sec", request.max_runtime_sec, vehicle.timeouts.job)
                 .map_err(Failure::bad_input)?;
         command_line::check_command(&request.command, "the command that the job runs")?;
+        command_line::check_job_command(&request.command)?;
         let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
         let turn = if request.dry_run { None } else { self.turn(TURN).await? };
         let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
         let mut pod = Self::pick_running(&vehicle, &facts.pods)?;
+        self.reconcile(&mut facts).await.map_err(|failure| failure.billing(StillBilling::Yes))?;
         if pod.price.known().is_none() {
             pod.price = self.catalog_price(&pod).await;
         }
-        if !request.force {
-            facts.live_jobs = self.live_jobs(&vehicle, &pod).await;
-        }
+        let seen = self.before_a_job(&vehicle, &pod).await;
+        (facts.live_jobs, facts.volume_health) = (seen.live_jobs, seen.health);
+        let is_supervised = matches!(end, JobEnd::Supervised { .. });
+        let (watchdog, unproven) = (seen.watchdog.as_deref(), facts.spend.fuse);
+        facts.spend.fuse = self
+            .fuse_of_a_plan(&vehicle, &pod, &facts.live_jobs, watchdog, is_supervised, unproven)
+            .await;
         let started_at = self.clock.now();
         let id = JobId::new(started_at, &name, rand::rng().random::<u16>());
         let spec = LaunchSpec {
@@ -154,8 +191,7 @@ impl Tether {
         let intent = Intent::Launch { force: request.force, ceiling, end };
         let draft =
             plan::on_pod(&vehicle, request.vehicle.is_some(), intent, steps, Some(pod.price));
-        let approved = self.review_spend(draft, facts).await?;
-        Ok(PlannedJob { vehicle, pod, id, ceiling, approved, turn: Mutex::new(turn) })
+        Ok(DraftedJob { draft, facts, pod, id, ceiling, turn })
     }
 
     /// Starts a planned job.
@@ -165,8 +201,10 @@ impl Tether {
         request: &RunJobRequest,
     ) -> Result<RunJobAnswer, Failure> {
         let shell = self.shell(&job.vehicle, &job.pod)?;
+        let promise = self.promise(job)?;
         let launched =
             apply::apply(&job.approved, &self.ports(&job.vehicle, Some(&*shell), None)).await;
+        self.launched(promise, job, &launched);
         // The next session sees the job now, if there is one.
         drop(job.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
         let outcomes = launched.map_err(|error| {
@@ -185,6 +223,60 @@ impl Tether {
             self.job_dir(&job.vehicle, &job.id)
         );
         Ok(self.job_answer(job, request, already, hint))
+    }
+
+    /// Reserves what the launch may cost before any of it is done.
+    fn promise(&self, job: &PlannedJob) -> Result<Option<u64>, Failure> {
+        let Some(ledger) = &self.ledger else { return Ok(None) };
+        let worst_case = job.worst_case();
+        let now = self.clock.now();
+        let until = TimeDelta::from_std(worst_case.pod_time())
+            .ok()
+            .and_then(|time| now.checked_add_signed(time))
+            .unwrap_or(chrono::DateTime::<chrono::Utc>::MAX_UTC);
+        let action = Action::LaunchJob {
+            pod: job.pod.id.clone(),
+            job: job.id.to_string(),
+            ceiling_sec: job.ceiling.as_secs(),
+            tail_sec: worst_case.tail().as_secs(),
+            until,
+        };
+        let make = |id| Event::Intend {
+            id,
+            vehicle: job.vehicle.name.0.clone(),
+            action,
+            micros_per_hour: job.pod.price.known().map(|rate| rate.per_hour().micros()),
+        };
+        let noted = ledger.intend(make);
+        noted.map(Some).map_err(|error| ledger_failure(&error).billing(StillBilling::Yes))
+    }
+
+    /// Notes how a launch ended. What may have started keeps its reservation, and so does one whose
+    /// end cannot be noted.
+    fn launched(
+        &self,
+        promise: Option<u64>,
+        job: &PlannedJob,
+        launched: &Result<Vec<StepOutcome>, ApplyError>,
+    ) {
+        let (Some(id), Some(ledger)) = (promise, &self.ledger) else { return };
+        let event = match launched {
+            Ok(_) => Event::Done {
+                id,
+                pod: Some(job.pod.id.clone()),
+                observed: format!("job {} launched", job.id),
+            },
+            Err(error) => Event::Failed {
+                id,
+                error: error.to_string(),
+                // Only the last step starts it; those before place files.
+                may_have_taken_effect: error.done.len() + 1 >= job.approved.steps().len()
+                    && error.error != StepError::NoShell,
+            },
+        };
+        if let Err(error) = ledger.append(event) {
+            tracing::error!(%error, job = %job.id, "the end of a launch could not be noted");
+        }
     }
 
     pub(crate) fn job_dir(&self, vehicle: &Vehicle, id: &JobId) -> String {
@@ -228,6 +320,7 @@ pub(super) fn pod_failure(error: &impl fmt::Display) -> Failure {
 /// The pod on which a job is looked up.
 pub(super) fn job_id(text: &str) -> Result<JobId, Failure> {
     JobId::parse(text).ok_or_else(|| {
-        Failure::bad_input(format!("job_id={text:?} is not a job id; run_job returns one such as 20260703-132525_train_00ab"))
+        let shown: String = text.chars().take(120).collect();
+        Failure::bad_input(format!("job_id={shown:?} is not a job id; run_job returns one such as 20260703-132525_train_00ab"))
     })
 }

@@ -1,7 +1,7 @@
 //! One connection per pod and boot, made when it is first needed and used again.
 
 use crate::domain::{Pod, Vehicle};
-use crate::pod::ssh::{PodShell, SshTarget, Tuning};
+use crate::pod::ssh::{PodShell, Proof, SshTarget, Tuning};
 use crate::pod::{ShellError, ShellErrorKind};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -31,10 +31,18 @@ impl Shells {
         if let Some((_, shell)) = open.get(&pod.id.0).filter(|(known, _)| *known == target) {
             return Ok(Arc::clone(shell));
         }
-        let shell = Arc::new(PodShell::new(target.clone(), self.tuning.clone()));
+        let shell = PodShell::new(target.clone(), self.tuning.clone())
+            .proving(Proof { mount: vehicle.volume_mount_path.clone(), token: volume_token(pod) });
+        let shell = Arc::new(shell);
         open.insert(pod.id.0.clone(), (target, Arc::clone(&shell)));
         Ok(shell)
     }
+}
+
+/// What the identity file of the pod's volume holds: the volume's own id, which a pod with another
+/// volume cannot show. `None` for a pod without one.
+pub(super) fn volume_token(pod: &Pod) -> Option<String> {
+    pod.mounts.first().map(|mount| mount.volume_id.0.clone())
 }
 
 /// Where and how a pod is reached.

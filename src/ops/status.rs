@@ -1,10 +1,13 @@
 //! pod_status: what is so, what it costs, and what would stop it.
 
 use super::gather::Needs;
-use super::{CloudName, PodView, Tether};
-use crate::domain::{PodStatus, Usd, Volume};
+use super::grade::{Evidence, Grade};
+use super::watchdog_fuse::watchdog_fuse;
+use super::{CloudName, PodView, Tether, unaccounted};
+use crate::domain::{FuseReport, JobsSeen, PodStatus, UnattendedBill, Usd, Volume, Watchdog};
 use crate::error::Failure;
 use crate::plan::LiveJobs;
+use crate::pod::PodProbe;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
@@ -23,8 +26,48 @@ pub enum PodState {
     RunningSshPending,
     /// The provider gave up on it.
     Error,
-    /// A status that is not known here; it counts as billing.
+    /// A status that is not known here, or a create whose outcome is not known; it counts as billing.
     Unknown,
+}
+
+/// What a look at the pod saw of its machine. A field is missing when the pod did not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Seen {
+    /// GPU use in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_util_percent: Option<u32>,
+    /// GPU memory in use, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_memory_mib: Option<u64>,
+    /// NVIDIA driver of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_version: Option<String>,
+    /// Memory in use, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_percent: Option<u64>,
+    /// Free on the volume, in GB; the provider shows its pool, not the quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume_free_gb: Option<u64>,
+    /// Free on the container disk, in GB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_free_gb: Option<u64>,
+}
+
+impl Seen {
+    pub(super) fn of(pod: &PodProbe) -> Self {
+        let gpu = pod.gpus.first();
+        let gb = |bytes: u64| bytes / 1_000_000_000;
+        Self {
+            gpu_util_percent: gpu.and_then(|gpu| gpu.percent),
+            gpu_memory_mib: gpu.and_then(|gpu| gpu.used_mib),
+            driver_version: pod.driver.clone(),
+            memory_percent: pod
+                .memory
+                .and_then(|(used, total)| used.saturating_mul(100).checked_div(total)),
+            volume_free_gb: pod.mount_free.map(gb),
+            disk_free_gb: pod.disk_free.map(gb),
+        }
+    }
 }
 
 /// The answer of pod_status.
@@ -53,17 +96,21 @@ pub struct PodStatusAnswer {
     /// Why they are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_jobs_unknown: Option<String>,
-    /// GPU use in percent.
+    /// What the pod says of its machine.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub gpu_util_percent: Option<u32>,
-    /// NVIDIA driver of the host.
+    pub machine: Option<Seen>,
+    /// What stops this pod without being asked, each with its proof. Empty when nothing bills.
+    pub fuses: Vec<FuseReport>,
+    /// What it costs at most when nobody looks after it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub driver_version: Option<String>,
-    /// Free space on the volume, in GB. The provider's file system shows its pool, not the quota.
+    pub unattended: Option<UnattendedBill>,
+    /// Of a stopped pod: how much is known of that.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub volume_free_gb: Option<u64>,
-    /// What stops this pod without being asked, with what is proven of it. Empty means nothing does.
-    pub fuses: Vec<String>,
+    pub grade: Option<Grade>,
+    /// What that rests on, with source, time and age.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<serde_json::Value>")]
+    pub evidence: Vec<Evidence>,
     /// What the network volume bills each month; missing when it does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume_usd_per_month: Option<Usd>,
@@ -89,6 +136,7 @@ impl Tether {
         let left =
             || ANSWER_IN.saturating_sub(self.clock.monotonic().saturating_sub(started)).max(LEAST);
         let facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
+        let listed_at = self.clock.now();
         let ours: Vec<_> = facts.pods_named(&vehicle.pod_name).collect();
         let unknown_pods = facts
             .pods
@@ -110,10 +158,11 @@ impl Tether {
             usd_since_start: None,
             live_jobs: None,
             live_jobs_unknown: None,
-            gpu_util_percent: None,
-            driver_version: None,
-            volume_free_gb: None,
+            machine: None,
             fuses: Vec::new(),
+            unattended: None,
+            grade: None,
+            evidence: Vec::new(),
             volume_usd_per_month: facts
                 .volumes_named(&vehicle.network_volume_name)
                 .next()
@@ -127,6 +176,10 @@ impl Tether {
             .find(|pod| pod.status.bills_compute())
             .or_else(|| ours.first().copied())
         else {
+            if let Some(create) = self.unaccounted(&vehicle, &facts.pods) {
+                answer.status = PodState::Unknown;
+                answer.message = unaccounted::told(&create);
+            }
             return Ok(answer);
         };
         answer.pod = Some(PodView::from(pod));
@@ -142,22 +195,36 @@ impl Tether {
             PodStatus::Running => (PodState::Running, "Running and usable over SSH.".to_owned()),
             PodStatus::Terminated | PodStatus::Other(_) => (PodState::Unknown, format!("Status {:?} is not known here; it counts as billing. Look in the RunPod console.", pod.status.as_str())),
         };
+        let mut jobs_seen = JobsSeen::Unknown(format!("the pod is {}", pod.status));
+        let mut watchdog = Watchdog::Unknown(format!("the pod is {}", pod.status));
         if pod.status == PodStatus::Running {
-            let probe = tokio::time::timeout(left(), self.probe(&vehicle, pod)).await;
-            match probe.unwrap_or_else(|_| Err(super::usable::slow_shell(pod))) {
-                Ok(probe) => {
-                    answer.gpu_util_percent = probe.gpus.first().and_then(|gpu| gpu.percent);
-                    answer.fuses.extend(probe.watchdog.map(|report| report.to_string()));
-                    answer.driver_version = probe.driver;
-                    answer.volume_free_gb = probe.mount_free.map(|bytes| bytes / 1_000_000_000);
-                    let jobs = tokio::time::timeout(left(), self.live_jobs(&vehicle, pod)).await;
-                    let slow = |_| LiveJobs::Unknown("the pod did not answer in time".to_owned());
-                    match jobs.unwrap_or_else(slow) {
+            // Volume and GPU are given a little less than the answer has, so that the rest is told.
+            let patience =
+                left().saturating_sub(Duration::from_millis(500)).min(super::probe::SHORT);
+            let look = self.look(&vehicle, pod, patience, false, None);
+            let look = tokio::time::timeout(left(), look).await;
+            match look.unwrap_or_else(|_| Err(super::usable::slow_shell(pod))) {
+                Ok(look) => {
+                    let live = super::probe::live_jobs(&look);
+                    let looking = self.jobs_seen(&vehicle, pod, &live);
+                    jobs_seen = tokio::time::timeout(left(), looking).await.unwrap_or_else(|_| {
+                        JobsSeen::Unknown("the pod did not answer in time".to_owned())
+                    });
+                    let report = look.pod.watchdog.as_deref();
+                    watchdog = watchdog_fuse(report, &jobs_seen, self.clock.now());
+                    match live {
                         LiveJobs::Known(jobs) => {
                             answer.live_jobs = Some(jobs.iter().map(ToString::to_string).collect())
                         }
                         LiveJobs::Unknown(why) => answer.live_jobs_unknown = Some(why),
                     }
+                    if !look.pod.volume_answers {
+                        answer.message = format!(
+                            "Running and usable over SSH, but its volume at {} is unresponsive.",
+                            vehicle.volume_mount_path
+                        );
+                    }
+                    answer.machine = Some(Seen::of(&look.pod));
                 }
                 Err(failure) => {
                     answer.status = PodState::RunningSshPending;
@@ -165,6 +232,8 @@ impl Tether {
                         "RUNNING and on the bill, but its shell does not answer: {}",
                         failure.message
                     );
+                    jobs_seen = JobsSeen::Unknown(failure.message.clone());
+                    watchdog = Watchdog::Unknown(failure.message.clone());
                     answer.live_jobs_unknown = Some(failure.message);
                 }
             }
@@ -179,11 +248,25 @@ impl Tether {
                 answer.message
             );
         }
-        if pod.status.bills_compute() && answer.fuses.is_empty() {
-            answer
-                .message
-                .push_str(" Nothing stops it by itself but a job launched with auto_stop=true.");
+        if pod.status.bills_compute() {
+            let (fuses, unattended) = self.fuses(&vehicle, pod, &jobs_seen, &watchdog);
+            answer.message.push_str(&format!(" {}.", sentence(&unattended.text)));
+            answer.fuses = fuses;
+            answer.unattended = Some(unattended);
+        } else {
+            let (grade, evidence) = self.grade_of_stopped(pod, listed_at, left()).await;
+            for about_the_bill in evidence.iter().filter(|known| known.field == "billing") {
+                answer.message.push_str(&format!(" The bill: {}.", about_the_bill.value));
+            }
+            answer.grade = Some(grade);
+            answer.evidence = evidence;
         }
         Ok(answer)
     }
+}
+
+/// The same with a capital.
+pub(super) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

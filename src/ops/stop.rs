@@ -1,7 +1,8 @@
 //! stop_pod: off the bill, as far as it was read back.
 
 use super::gather::Needs;
-use super::{CloudName, PodView, Tether};
+use super::grade::{Evidence, Grade};
+use super::{CloudName, PodView, Tether, unaccounted};
 use crate::apply::{self, OffOutcome, StepOutcome};
 use crate::cloud::{CloudError, CloudErrorKind};
 use crate::domain::{Pod, PodId, Usd, Vehicle, Volume};
@@ -21,7 +22,8 @@ pub enum StopStatus {
     AlreadyStopped,
     /// The account has no pod of this name.
     NoPod,
-    /// It was asked and not seen to take effect: the pod may still bill.
+    /// It was asked and not seen to take effect, or a create is neither found nor proven absent: a
+    /// pod may still bill.
     StopUnconfirmed,
 }
 
@@ -34,6 +36,11 @@ pub struct StopAnswer {
     pub vehicle: String,
     /// How far it is.
     pub status: StopStatus,
+    /// How much is known. The bill is about an hour late: pod_status says later when it is flat.
+    pub grade: Grade,
+    /// Every field with its source, time and age.
+    #[schemars(with = "Vec<serde_json::Value>")]
+    pub evidence: Vec<Evidence>,
     /// What is so and what to do next.
     pub message: String,
     /// The provider's last word for the status.
@@ -87,6 +94,8 @@ impl Tether {
     ) -> Result<StopAnswer, Failure> {
         let vehicle = self.vehicle(Some(vehicle))?;
         let facts = self.facts_for_a_stop(&vehicle, known).await.map_err(unknown)?;
+        let listed_at = self.clock.now();
+        let _under_way = self.stop_under_way(&vehicle);
         let approved = self.review(plan::stop(&vehicle, true, &facts), &facts)?;
         let outcomes = match apply::apply(&approved, &self.ports(&vehicle, None, None)).await {
             Ok(outcomes) => outcomes,
@@ -97,7 +106,8 @@ impl Tether {
             }
         };
         let volume = self.volume_of(&vehicle).await;
-        Ok(self.stop_answer(&vehicle, &facts, &outcomes, volume.as_ref()))
+        self.note_off(&facts.pods);
+        Ok(self.stop_answer(&vehicle, (&facts, listed_at), &outcomes, volume.as_ref()))
     }
 
     /// A05: one list without the pod is no proof that there is none.
@@ -133,24 +143,22 @@ impl Tether {
     fn stop_answer(
         &self,
         vehicle: &Vehicle,
-        facts: &Facts,
+        (facts, listed_at): (&Facts, DateTime<Utc>),
         outcomes: &[StepOutcome],
         volume: Option<&Volume>,
     ) -> StopAnswer {
         let ours: Vec<&Pod> = facts.pods_named(&vehicle.pod_name).collect();
-        let offs: Vec<&OffOutcome> = outcomes
-            .iter()
-            .filter_map(|outcome| match outcome {
-                StepOutcome::Off(off) => Some(off),
-                _ => None,
-            })
-            .collect();
+        let offs: Vec<&OffOutcome> = outcomes.iter().filter_map(StepOutcome::off).collect();
         let monthly = volume.map(|volume| Volume::usd_per_month(volume.size_gb));
         let rest = monthly.map_or_else(String::new, |usd| {
             format!(" Its network volume goes on billing {usd} a month.")
         });
         let unconfirmed = offs.iter().find(|off| !off.confirmed);
+        let unknown = || self.unaccounted(vehicle, &facts.pods);
         let (status, message) = match (ours.is_empty(), offs.is_empty(), unconfirmed) {
+            (true, _, _) if let Some(create) = unknown() => {
+                (StopStatus::StopUnconfirmed, unaccounted::told(&create))
+            }
             (true, _, _) => (
                 StopStatus::NoPod,
                 format!(
@@ -186,13 +194,28 @@ impl Tether {
             Some(off) => off.observed.as_ref(),
             None => ours.first().map(|pod| &pod.status),
         };
+        let now = self.clock.now();
+        let mut evidence: Vec<Evidence> =
+            ours.iter().flat_map(|pod| of_stop(pod, &offs, listed_at, now)).collect();
+        if ours.is_empty() {
+            let value = format!("no pod named {:?}", vehicle.pod_name);
+            evidence.push(Evidence::new("status", value, LIST, listed_at, now));
+        }
+        if let Some(volume) = volume {
+            evidence.push(of_volume(volume, now));
+        }
         StopAnswer {
             cloud: self.cloud_name(),
             vehicle: vehicle.name.0.clone(),
             status,
+            grade: match status {
+                StopStatus::StopUnconfirmed => Grade::Asked,
+                _ => Grade::ApiSays,
+            },
+            evidence,
             message,
             observed: observed.map(ToString::to_string),
-            observed_at: last.map_or_else(|| Some(self.clock.now()), |off| off.observed_at),
+            observed_at: last.map_or(Some(listed_at), |off| off.observed_at),
             asked: offs.iter().map(|off| off.asked).sum(),
             last_usd_per_hour: ours
                 .iter()
@@ -203,6 +226,39 @@ impl Tether {
             needs_a_person: offs.iter().any(|off| off.blocked.is_some()),
         }
     }
+}
+
+const LIST: &str = "GET /v2/pods";
+
+/// What is known of one pod after a stop, each thing with where and when it was read.
+pub(super) fn of_stop(
+    pod: &Pod,
+    offs: &[&OffOutcome],
+    listed_at: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Vec<Evidence> {
+    let off = offs.iter().find(|off| off.pod == pod.id);
+    let status = match off {
+        // What was read before the request is not what came of it.
+        Some(off) => off.observed_at.map(|at| {
+            let source = format!("GET /v2/pods/{}", pod.id);
+            let value =
+                off.observed.as_ref().map_or_else(|| "not there".to_owned(), ToString::to_string);
+            Evidence::new("status", value, source, at, now)
+        }),
+        None => Some(Evidence::new("status", &pod.status, LIST, listed_at, now)),
+    };
+    let rate = pod.price.known().map(|rate| {
+        let source = format!("{LIST}, before the stop");
+        Evidence::new("rate", rate, source, listed_at, now)
+    });
+    status.into_iter().chain(rate).collect()
+}
+
+fn of_volume(volume: &Volume, now: DateTime<Utc>) -> Evidence {
+    let value = format!("{} a month", Volume::usd_per_month(volume.size_gb));
+    let source = "GET /v2/network-volumes, at the list price of standard storage";
+    Evidence::new("volume", value, source, now, now)
 }
 
 /// Nothing could be read, so nothing was asked: whoever wants the pod off the bill has another way.

@@ -1,10 +1,14 @@
 //! sync_logs: results from the pod's volume into the vehicle's log folder, checked.
 
 use super::{CloudName, Tether};
+use crate::domain::PodId;
 use crate::error::{Failure, FailureKind, StillBilling};
-use crate::pod::transfer::{self, Progress, PullRequest, RsyncProgram};
+use crate::pod::transfer::{
+    self, Marker, Progress, PullReport, PullRequest, RsyncProgram, TransferError,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::path::{Path, PathBuf};
 
 /// What has come so far.
 pub type SyncProgress = Progress;
@@ -26,6 +30,8 @@ pub struct SyncAnswer {
     pub bytes: u64,
     /// Whether every file is here with the size and SHA-256 that it has on the pod.
     pub complete: bool,
+    /// How many files were hashed on both sides now, how many are unchanged since they were.
+    pub proof: String,
     /// What is missing or differs, at most 50 names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
@@ -35,7 +41,8 @@ pub struct SyncAnswer {
 }
 
 impl Tether {
-    /// Pulls `<mount>/<subdir>` into `<local_log_dir>/<subdir>`. Never deletes anything here.
+    /// Pulls `<mount>/<subdir>` into `<local_log_dir>/<subdir>`. Never deletes anything here. With
+    /// `rehash` every file is hashed on both sides, also what has not changed since it last was.
     ///
     /// # Errors
     /// Bad input, no running pod, or a transfer that could not be made. An incomplete one is
@@ -44,6 +51,7 @@ impl Tether {
         &self,
         subdir: &str,
         vehicle: Option<&str>,
+        rehash: bool,
         progress: impl FnMut(Progress) + Send,
     ) -> Result<SyncAnswer, Failure> {
         let vehicle = self.vehicle(vehicle)?;
@@ -51,18 +59,23 @@ impl Tether {
         let pod = self.running_pod(&vehicle).await?;
         let remote_dir = format!("{}/{subdir}", vehicle.volume_mount_path.trim_end_matches('/'));
         let local_dir = vehicle.local_log_dir.join(&subdir);
-        let failed = |error: transfer::TransferError| {
-            Failure::new(
+        let failed = |error: TransferError| match error {
+            // The way to the pod has its own words, as for any command.
+            TransferError::Shell(error) => Failure::from(error),
+            error => Failure::new(
                 FailureKind::Transfer,
                 error,
                 "nothing was deleted; call again, a stopped transfer goes on where it was",
             )
             .billing(StillBilling::Yes)
-            .retryable()
+            .retryable(),
         };
         let path = self.surroundings.path.clone().unwrap_or_default();
         // Without rsync here, tar over SSH brings the files; it cannot go on where it was.
         let rsync = RsyncProgram::probe(&path).await.ok();
+        let mount = vehicle.volume_mount_path.trim_end_matches('/');
+        let marker = super::shells::volume_token(&pod)
+            .map(|token| Marker { path: format!("{mount}/.podtether/identity"), token });
         let request = PullRequest::new(
             super::shells::target(&vehicle, &pod)?,
             self.shells.tuning().clone(),
@@ -71,8 +84,15 @@ impl Tether {
             remote_dir.clone(),
             local_dir.clone(),
         );
+        let request = PullRequest {
+            marker,
+            manifest: Some(manifest_file(&vehicle.local_log_dir, &pod.id, &subdir)),
+            rehash,
+            ..request
+        };
         let shell = self.shell(&vehicle, &pod)?;
         let report = transfer::pull(&request, &*shell, progress).await.map_err(failed)?;
+        let proof = proof(&report);
         let mut missing = report.missing;
         missing.truncate(50);
         Ok(SyncAnswer {
@@ -83,10 +103,36 @@ impl Tether {
             files: report.files,
             bytes: report.bytes,
             complete: report.complete,
+            proof,
             missing,
             warnings: report.warnings,
         })
     }
+}
+
+/// Where the manifest of a folder is kept: path, size, SHA-256 and time of every file that was equal.
+fn manifest_file(log_dir: &Path, pod: &PodId, subdir: &str) -> PathBuf {
+    let name: String = subdir
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' })
+        .take(60)
+        .collect();
+    // Two folders may have the same name once it is made plain.
+    let key = super::sha256_hex(format!("{pod}/{subdir}").as_bytes());
+    let key = key.get(..8).unwrap_or_default().to_owned();
+    log_dir.join(".podtether").join("manifests").join(format!("{name}-{key}.jsonl"))
+}
+
+fn proof(report: &PullReport) -> String {
+    let mut said = format!("{} files compared by SHA-256 now", report.hashed);
+    if let Some(since) = report.unchanged_since {
+        said.push_str(&format!(
+            "; {} unchanged on both sides since they were so compared, the first on {}",
+            report.unchanged,
+            since.format("%Y-%m-%dT%H:%M:%SZ")
+        ));
+    }
+    said
 }
 
 /// D08, H03: a folder below the mount path, and nothing that could lead out of it.
@@ -99,8 +145,9 @@ fn checked_subdir(subdir: &str) -> Result<String, Failure> {
             .split('/')
             .any(|part| part.is_empty() || part == "." || part == ".." || part.starts_with('-'));
     if bad {
+        let shown: String = subdir.chars().take(200).collect();
         return Err(Failure::bad_input(format!(
-            "subdir={subdir:?} is not a folder below the mount path; give a relative path such as \"jobs\" or \"IsaacLab/logs\""
+            "subdir={shown:?} is not a folder below the mount path; give a relative path such as \"jobs\" or \"IsaacLab/logs\""
         )));
     }
     Ok(trimmed.to_owned())

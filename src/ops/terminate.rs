@@ -1,8 +1,9 @@
 //! terminate_pod: delete the pod; the volume stays.
 
 use super::gather::Needs;
+use super::grade::{Evidence, Grade};
 use super::{CloudName, Tether};
-use crate::apply::{self, StepOutcome};
+use crate::apply::{self, OffOutcome, StepOutcome};
 use crate::domain::{Usd, Volume};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::plan;
@@ -28,6 +29,11 @@ pub struct TerminateAnswer {
     pub vehicle: String,
     /// How far it is.
     pub status: TerminateStatus,
+    /// How much is known: `api_says` in every answer; a terminate that was not read back is a failure.
+    pub grade: Grade,
+    /// Every field with its source, time and age.
+    #[schemars(with = "Vec<serde_json::Value>")]
+    pub evidence: Vec<Evidence>,
     /// What is so.
     pub message: String,
     /// What goes on billing each month: the network volume, which is never deleted.
@@ -47,15 +53,13 @@ impl Tether {
     ) -> Result<TerminateAnswer, Failure> {
         let vehicle = self.vehicle(Some(vehicle))?;
         let facts = self.gather(Needs::default()).await?;
+        let listed_at = self.clock.now();
         let approved = self.review(plan::terminate(&vehicle, true, confirm, &facts), &facts)?;
         let outcomes =
             apply::apply(&approved, &self.ports(&vehicle, None, None)).await.map_err(|error| {
                 super::ensure::start_failure(error.error).billing(StillBilling::Unknown)
             })?;
-        let unconfirmed = outcomes.iter().find_map(|outcome| match outcome {
-            StepOutcome::Off(off) if !off.confirmed => Some(off),
-            _ => None,
-        });
+        let unconfirmed = outcomes.iter().filter_map(StepOutcome::off).find(|off| !off.confirmed);
         if let Some(off) = unconfirmed {
             let message = super::stop::unconfirmed_message(off);
             let hint = "call again; stop_pod takes it off the bill";
@@ -68,6 +72,11 @@ impl Tether {
         let rest = monthly.map_or_else(String::new, |usd| {
             format!(" Its network volume stays and bills {usd} a month.")
         });
+        let now = self.clock.now();
+        let offs: Vec<&OffOutcome> = outcomes.iter().filter_map(StepOutcome::off).collect();
+        let ours = facts.pods_named(&vehicle.pod_name);
+        let evidence =
+            ours.flat_map(|pod| super::stop::of_stop(pod, &offs, listed_at, now)).collect();
         let (status, said) = if outcomes.is_empty() {
             (TerminateStatus::NoPod, "There was no pod of this name.")
         } else {
@@ -77,6 +86,8 @@ impl Tether {
             cloud: self.cloud_name(),
             vehicle: vehicle.name.0,
             status,
+            grade: Grade::ApiSays,
+            evidence,
             message: format!("{said}{rest}"),
             still_bills_usd_per_month: monthly,
         })

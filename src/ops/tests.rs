@@ -318,3 +318,67 @@ async fn an_audit_tells_whose_everything_is_and_what_nobody_owns() {
         self::tether(Scripted::new(vec![Err(CloudErrorKind::Server)], vec![]));
     assert_eq!(tether.audit().await.unwrap_err().still_billing, StillBilling::Unknown);
 }
+
+/// Records of the account's bill by the hour, `ago` hours before this one.
+fn billed(id: &str, ago: i64) -> BilledSpan {
+    use chrono::DurationRound as _;
+    let hour = chrono::TimeDelta::hours(1);
+    let start =
+        SystemClock::new().now().duration_trunc(hour).unwrap() - hour * i32::try_from(ago).unwrap();
+    let total = Some(crate::domain::Usd::from_micros(690_000));
+    BilledSpan { id: id.into(), start, end: start + hour, total, disk: None }
+}
+
+/// I01: the API says it at once, the bill an hour later, and what nobody can read is no bill.
+#[tokio::test]
+async fn a_stopped_pod_is_graded_by_its_bill_when_that_has_come_so_far() {
+    let started_at = Some(billed("", 5).start);
+    let pod = Pod { status: PodStatus::Exited, started_at, ..sample::pod() };
+    let told = async |bill| {
+        let cloud = Scripted::new(vec![Ok(vec![pod.clone()])], vec![]).billing(bill);
+        let (tether, _, _folder) = tether(cloud);
+        let status = tether.pod_status(None).await.unwrap();
+        let audit = tether.audit().await.unwrap();
+        assert_eq!(status.grade, audit.pods[0].grade);
+        assert_eq!((status.fuses.len(), status.unattended), (0, None), "nothing bills");
+        let bill = status.evidence.iter().find(|known| known.field == "billing").unwrap();
+        assert!(status.message.contains(&bill.value), "{}", status.message);
+        (status.grade.unwrap(), bill.value.clone())
+    };
+    let own = || vec![billed("pod1", 5), billed("pod1", 4)];
+    assert_eq!(told(Ok(own())).await.0, Grade::ApiSays);
+    let later = [own(), vec![billed("pod9", 3)]].concat();
+    let (grade, value) = told(Ok(later.clone())).await;
+    assert_eq!(grade, Grade::BillingFlat);
+    assert!(value.starts_with("no compute since the stop"), "{value}");
+    let (grade, value) = told(Err(CloudErrorKind::Server)).await;
+    assert!(grade == Grade::ApiSays && value.contains("could not be read"), "{value}");
+}
+
+/// A01: a stop says how much is known, and of every field where and when it was read.
+#[tokio::test]
+async fn a_stop_tells_its_grade_and_the_source_of_every_field() {
+    let running = || with_status("RUNNING");
+    for (look, grade) in [(with_status("EXITED"), Grade::ApiSays), (running(), Grade::Asked)] {
+        let (tether, _, _folder) = tether(Scripted::new(vec![running()], vec![look]));
+        let before = tether.clock().now();
+        let answer = tether.stop_pod("hippocampus").await.unwrap();
+        assert_eq!(answer.grade, grade);
+        let fields: Vec<(&str, &str)> = answer
+            .evidence
+            .iter()
+            .map(|known| (known.field.as_str(), known.source.as_str()))
+            .collect();
+        let [status, rate, volume] = fields[..] else { panic!("{fields:?}") };
+        assert_eq!(status, ("status", "GET /v2/pods/pod1"));
+        assert!(rate.0 == "rate" && rate.1.contains("before the stop"), "{rate:?}");
+        assert!(volume.0 == "volume" && volume.1.contains("list price"), "{volume:?}");
+        assert!(answer.evidence.iter().all(|known| known.at >= before && known.age_sec < 5));
+    }
+    let (tether, _, _folder) = tether(Scripted::new(vec![], vec![]));
+    let answer = tether.stop_pod("hippocampus").await.unwrap();
+    assert_eq!(
+        (answer.grade, answer.evidence[0].source.as_str()),
+        (Grade::ApiSays, "GET /v2/pods")
+    );
+}

@@ -2,8 +2,9 @@
 //! that its volume is mounted, and that its driver is new enough.
 
 use super::{Tether, boot};
-use crate::domain::{Pod, PodId, PodStatus, Vehicle};
+use crate::domain::{Pod, PodId, PodStatus, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
+use crate::ledger::Event;
 use crate::pod::{MountKind, PodProbe};
 use std::time::Duration;
 
@@ -57,9 +58,17 @@ impl Tether {
                         return Ok(Reached::NoGpu(pod));
                     }
                     // Looked at again until the wait is over: the driver may come up late.
+                    Ok(probe) if probe.gpus.is_empty() && !probe.gpu_answers => {
+                        why = "nvidia-smi does not answer".to_owned();
+                    }
                     Ok(probe) if probe.gpus.is_empty() => {
                         has_no_gpu = true;
                         why = "nvidia-smi shows no GPU".to_owned();
+                    }
+                    // Looked at again until the wait is over, like a driver.
+                    Ok(probe) if !probe.volume_answers => {
+                        why =
+                            format!("its volume at {} is unresponsive", vehicle.volume_mount_path);
                     }
                     Ok(probe) => {
                         boot::proven(vehicle);
@@ -97,17 +106,17 @@ impl Tether {
         age: Duration,
         why: &str,
     ) -> Failure {
-        let cost = pod
-            .price
-            .known()
-            .map_or_else(|| "unknown".to_owned(), |rate| rate.cost_of(age).to_string());
+        let usd = pod.price.known().map(|rate| rate.cost_of(age));
+        let cost = usd.map_or_else(|| "unknown".to_owned(), |usd| usd.to_string());
         let message = format!(
             "pod {} was not usable {} s after its start (boot_max_sec {}), which cost {cost}: {why}",
             pod.id,
             age.as_secs(),
             vehicle.boot_max.as_secs()
         );
-        match self.stop_known_pod(&vehicle.name.0, Some(&pod.id)).await {
+        let stopped = self.stop_known_pod(&vehicle.name.0, Some(&pod.id)).await;
+        self.note_failed_boot(vehicle, pod, age, usd);
+        match stopped {
             Ok(stop) if stop.is_off() => Failure::new(
                 FailureKind::Timeout,
                 format!("{message}. It was stopped and EXITED was read back"),
@@ -125,6 +134,22 @@ impl Tether {
                 "stop it in the RunPod console",
             )
             .billing(StillBilling::Unknown),
+        }
+    }
+
+    fn note_failed_boot(&self, vehicle: &Vehicle, pod: &Pod, age: Duration, usd: Option<Usd>) {
+        let (Some(ledger), Some(boot)) = (&self.ledger, boot::pending(vehicle, &pod.id)) else {
+            return;
+        };
+        let noted = ledger.append(Event::BootFailed {
+            vehicle: vehicle.name.0.clone(),
+            pod: pod.id.clone(),
+            asked_at: boot.asked_at,
+            seconds: age.as_secs(),
+            micros: usd.map(Usd::micros),
+        });
+        if let Err(error) = noted {
+            tracing::warn!(%error, pod = %pod.id, "a boot that was given up could not be noted");
         }
     }
 

@@ -2,8 +2,9 @@
 
 use super::Tether;
 use super::run_job::pod_failure;
+use super::watchdog_fuse::watchdog_fuse;
 use crate::config::FuseHours;
-use crate::domain::{Pod, Vehicle};
+use crate::domain::{JobsSeen, Pod, Vehicle, Watchdog};
 use crate::error::Failure;
 use crate::pod::watchdog::{self, WatchdogReport, WatchdogTerms};
 use crate::pod::{ExecLimits, Shell as _};
@@ -17,7 +18,20 @@ const ARM: ExecLimits = ExecLimits {
     stdout_bytes: 64 * 1024,
     stderr_bytes: 8 * 1024,
 };
+/// With less time it is not tried: the probe of the stop path takes as long.
+const LEAST: Duration = Duration::from_secs(4);
 const RENEW: ExecLimits = ExecLimits { timeout: Duration::from_secs(10), ..ARM };
+/// The watchdog is worth some seconds more than the caller gave.
+const ARM_AT_LEAST: Duration = Duration::from_secs(15);
+/// How long a pod that answers is asked for its live jobs.
+const JOBS: Duration = Duration::from_secs(4);
+/// The longest that a client of the protocol waits for a usable pod, and by how much the rest may take
+/// longer: an answer after 50 s may find nobody.
+const LONGEST_WAIT: Duration = Duration::from_secs(45);
+const OVERTIME: Duration = Duration::from_secs(4);
+
+/// The jobs of a pod that is up, and what its watchdog says.
+pub(super) type Guarded = (JobsSeen, Watchdog);
 
 impl Tether {
     /// The terms that the config gives the vehicle's watchdog.
@@ -49,24 +63,50 @@ impl Tether {
         watchdog::parse_armed(&output).map_err(|error| pod_failure(&error))
     }
 
-    /// Arms it in at most `within` and says what came of it, in words for the list of fuses. A
-    /// failure is said and is none of the caller's: the pod is usable all the same.
-    pub(super) async fn watchdog_fuse(
+    /// Has a pod that answers watched by its own watchdog, whatever else is wrong with it: it bills.
+    /// `took` of the time to `wait` are over.
+    pub(super) async fn guard_pod(
+        &self,
+        vehicle: &Vehicle,
+        pod: &Pod,
+        wait: Duration,
+        took: Duration,
+    ) -> Guarded {
+        let left = (wait.max(LONGEST_WAIT) + OVERTIME).saturating_sub(took);
+        let arm_for = left.min(wait.saturating_sub(took).max(ARM_AT_LEAST));
+        let jobs_for = left.clamp(Duration::from_secs(1), JOBS);
+        let (armed, jobs) = tokio::join!(
+            self.arm_within(vehicle, pod, arm_for),
+            self.jobs_within(vehicle, pod, jobs_for)
+        );
+        let watchdog = match armed {
+            Ok(report) => watchdog_fuse(Some(&report), &jobs, self.clock.now()),
+            Err(why) => Watchdog::Unknown(why),
+        };
+        (jobs, watchdog)
+    }
+
+    /// Arms it in at most `within`, or says in words for the list of fuses why nobody knows of it. A
+    /// failure is none of the caller's: the pod is usable all the same.
+    pub(super) async fn arm_within(
         &self,
         vehicle: &Vehicle,
         pod: &Pod,
         within: Duration,
-    ) -> String {
+    ) -> Result<WatchdogReport, String> {
+        if within < LEAST {
+            return Err("not armed yet, no time was left for it; call ensure_pod again".to_owned());
+        }
         let armed = self.arm_watchdog(vehicle, pod, self.watchdog_terms(vehicle));
         match tokio::time::timeout(within, armed).await {
-            Ok(Ok(report)) => report.to_string(),
+            Ok(Ok(report)) => Ok(report),
             Ok(Err(failure)) => {
-                format!("the pod's watchdog: not armed, {}; call ensure_pod again", failure.message)
+                Err(format!("not armed: {}; call ensure_pod again", failure.message))
             }
-            Err(_) => format!(
-                "the pod's watchdog: unknown, it was not armed within {} s; call ensure_pod again",
+            Err(_) => Err(format!(
+                "not armed yet, it was not done within {} s; call ensure_pod again",
                 within.as_secs()
-            ),
+            )),
         }
     }
 

@@ -13,6 +13,25 @@ pub enum LiveJobs {
     Unknown(String),
 }
 
+/// How the volume looked from the pod just before a launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VolumeHealth {
+    /// Nobody looked: the plan does not need it.
+    NotAsked,
+    /// It answered.
+    Seen {
+        /// Why what lies at the mount path is no volume; `None` when it is one.
+        no_volume: Option<String>,
+        /// Why it took no small file; `None` when it did.
+        no_write: Option<String>,
+        /// Free bytes, as far as they are told. The provider's file system shows its pool, not the
+        /// quota of the volume: much says little, little says enough.
+        free: Option<u64>,
+    },
+    /// It did not answer, or nobody could ask. Never taken for healthy.
+    Unknown(String),
+}
+
 /// A create that was sent, was not answered, and has neither been found nor proven absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCreate {
@@ -41,6 +60,8 @@ pub struct Facts {
     pub unknown_creates: Vec<UnknownCreate>,
     /// Live jobs of the vehicle's pod; only asked for when a plan needs it.
     pub live_jobs: LiveJobs,
+    /// The volume as the pod sees it; only asked for when a plan needs it.
+    pub volume_health: VolumeHealth,
     /// Money; only asked for when a budget is set and the plan spends.
     pub spend: Spend,
 }

@@ -121,10 +121,20 @@ fn command_file(spec: &LaunchSpec) -> String {
     text
 }
 
+/// A command as meta.json remembers it. A look reads 64 KiB of that file; `cmd.sh` has all of it.
+fn shown(command: &str) -> String {
+    const MOST: usize = 8 * 1024;
+    if command.len() <= MOST {
+        return command.to_owned();
+    }
+    let cut = command.floor_char_boundary(MOST);
+    format!("{}… ({} bytes; the whole of it is in cmd.sh)", &command[..cut], command.len())
+}
+
 fn meta_file(spec: &LaunchSpec) -> String {
     let meta = JobMeta {
         name: spec.name.as_str().to_owned(),
-        command: spec.command.clone(),
+        command: shown(&spec.command),
         workdir: spec.workdir.clone(),
         pod_id: Some(spec.pod.clone()),
         max_runtime_sec: Some(spec.ceiling.as_secs()),

@@ -10,11 +10,11 @@ mod spend;
 mod step;
 
 pub use ensure::{EnsureInputs, ensure};
-pub use facts::{Facts, LiveJobs, UnknownCreate};
+pub use facts::{Facts, LiveJobs, UnknownCreate, VolumeHealth};
 pub use launch::{LaunchSpec, job_dir, launch_steps};
 pub use off::{stop, terminate};
 pub use on_pod::on_pod;
-pub use spend::{Fuse, Spend, Spent};
+pub use spend::{Committed, Fuse, RecentBoot, RecentBoots, Spend, Spent};
 pub use step::{Change, NewPod, NewVolume, PodStep, Step, VolumeRef};
 
 use crate::domain::{Ceiling, JobEnd, Price, Vehicle};

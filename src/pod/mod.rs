@@ -1,12 +1,15 @@
 //! One rented machine: its shell over SSH, files over rsync, jobs, the watchdog.
 
 pub mod jobs;
-mod probe;
+mod look;
 mod shell;
 pub mod ssh;
 pub mod transfer;
 pub mod watchdog;
 
-pub use probe::{GpuUse, MountKind, PodProbe, ProbeError, parse_probe, probe_command};
+pub use look::{
+    GpuUse, JobLook, Look, LookAt, MountKind, PodProbe, look_answer_bytes, look_command,
+    parse_look, who_command,
+};
 pub use shell::{Captured, ExecLimits, ExecOutput, ExecStatus, Shell, ShellError, ShellErrorKind};
 pub use ssh::PodShell;

@@ -79,6 +79,8 @@ pub enum ShellErrorKind {
     Handshake,
     /// The server shows another host key than the one pinned for this boot.
     HostKey,
+    /// What answers there is not the pod, or has not shown that it is. It was sent nothing else.
+    Identity,
     /// The server does not accept our key.
     Auth,
     /// Our own key file or known_hosts file cannot be used.

@@ -4,8 +4,6 @@
 use super::jobs::{Answer, AnswerError};
 use super::shell::ExecOutput;
 use crate::domain::{PodId, RemoteCommand, scripts};
-use schemars::JsonSchema;
-use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::time::Duration;
@@ -28,8 +26,7 @@ impl WatchdogTerms {
 }
 
 /// How far it is proven that the watchdog can stop its pod. The later ones prove more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StopProof {
     /// Not at all.
     None,
@@ -43,63 +40,46 @@ pub enum StopProof {
 }
 
 /// Whether the watchdog counts as a fuse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchdogState {
     /// It lives, and [`StopProof::Write`] or more is proven.
     Armed,
     /// It lives, and nobody has seen that it may stop its pod.
     ArmedUnverified,
-    /// There is none, it has ended, it hangs, or it has nothing to stop the pod with.
+    /// It has ended, it hangs, or it has nothing to stop the pod with.
     Dead,
-}
-
-impl fmt::Display for WatchdogState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Armed => "armed",
-            Self::ArmedUnverified => "armed (stop path unverified)",
-            Self::Dead => "dead",
-        })
-    }
+    /// There is none since the pod's start.
+    Absent,
 }
 
 /// What is known about a pod's watchdog. Times are the pod's own and in seconds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchdogReport {
     /// Whether it counts as a fuse.
     pub state: WatchdogState,
     /// How far its stop path is proven.
     pub proof: StopProof,
     /// What keeps it from being armed and proven.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Age of its last look.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_age_sec: Option<u64>,
     /// Looks so far.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ticks: Option<u64>,
     /// Quiet time after which it stops the pod.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_sec: Option<u64>,
     /// Time between two looks.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tick_sec: Option<u64>,
     /// How long nobody has used the pod, at its last look.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet_sec: Option<u64>,
+    /// How long ago its stop path was probed.
+    pub probed_age_sec: Option<u64>,
     /// Until its deadline; below 0 when that has passed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_in_sec: Option<i64>,
     /// Until the supervisor's lease runs out; missing without one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_in_sec: Option<i64>,
     /// How often it tried to stop this pod, in vain so far.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_stops: Option<u64>,
     /// What it decided last, with the numbers.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_decision: Option<String>,
 }
 
@@ -166,6 +146,9 @@ impl WatchdogReport {
         };
         let (proof, unproven) = proof(answer);
         let (state, why) = match (life, can_stop(answer)) {
+            (Err(why), _) if answer.get("watchdog") == Some("none") => {
+                (WatchdogState::Absent, Some(why))
+            }
             (Err(why), _) | (Ok(()), Err(why)) => (WatchdogState::Dead, Some(why)),
             (Ok(()), Ok(())) if proof >= StopProof::Write => (WatchdogState::Armed, None),
             (Ok(()), Ok(())) => (WatchdogState::ArmedUnverified, Some(unproven)),
@@ -179,6 +162,7 @@ impl WatchdogReport {
             idle_sec: answer.number("watchdog_idle_s")?,
             tick_sec,
             quiet_sec: answer.number("watchdog_quiet_s")?,
+            probed_age_sec: signed("watchdog_probed_in_s").map(i64::unsigned_abs),
             deadline_in_sec: signed("watchdog_deadline_in_s"),
             lease_in_sec: signed("watchdog_lease_in_s"),
             failed_stops: answer.number("watchdog_stops")?.filter(|count| *count > 0),
@@ -232,36 +216,40 @@ fn proof(answer: &Answer) -> (StopProof, String) {
     (proof, unproven)
 }
 
+impl StopProof {
+    /// What was seen, in words; nothing when it proves no right to stop.
+    #[must_use]
+    pub const fn told(self) -> Option<&'static str> {
+        match self {
+            Self::Fired => Some("a watchdog of this pod has stopped it before"),
+            Self::Write => Some("the pod's own key passed a trial stop of no pod"),
+            Self::None | Self::Read => None,
+        }
+    }
+}
+
+/// Its last word: what keeps it from being armed and proven, when it stops the pod, and when it looked.
 impl fmt::Display for WatchdogReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the pod's watchdog: {}", self.state)?;
-        if let Some(why) = &self.why {
-            write!(f, ", {why}")?;
-        }
-        if self.state == WatchdogState::Dead {
-            return Ok(());
-        }
-        match self.proof {
-            StopProof::Fired => f.write_str(" (it has stopped this pod before)")?,
-            StopProof::Write => f.write_str(" (its key passed a trial stop of no pod)")?,
-            StopProof::None | StopProof::Read => {}
-        }
-        if let Some(idle) = self.idle_sec {
-            write!(f, "; stops it after {} min without use", idle / 60)?;
-        }
-        if let Some(left) = self.deadline_in_sec {
-            write!(
-                f,
-                ", in {} min at the latest, but for a job within its ceiling",
-                left.max(0) / 60
-            )?;
-        }
-        if let Some(age) = self.heartbeat_age_sec {
-            write!(f, "; it looked {age} s ago")?;
+        let mut parts: Vec<String> = self.why.iter().cloned().collect();
+        if !matches!(self.state, WatchdogState::Dead | WatchdogState::Absent) {
+            if let Some(idle) = self.idle_sec {
+                let minutes = idle / 60;
+                parts.push(format!("stops the pod after {minutes} min without use"));
+            }
+            if let Some(left) = self.deadline_in_sec {
+                let minutes = left.max(0) / 60;
+                parts.push(format!(
+                    "in {minutes} min whoever uses it, but for a job within its ceiling"
+                ));
+            }
+            if let Some(age) = self.heartbeat_age_sec {
+                parts.push(format!("it looked {age} s ago"));
+            }
         }
         if let Some(stops) = self.failed_stops {
-            write!(f, "; {stops} STOPS FAILED, this pod still bills: stop_pod")?;
+            parts.push(format!("{stops} STOPS FAILED, this pod still bills: stop_pod"));
         }
-        Ok(())
+        f.write_str(&parts.join("; "))
     }
 }

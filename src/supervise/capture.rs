@@ -17,14 +17,15 @@ pub(super) async fn capture(
 ) {
     let name = Some(vehicle.name.0.as_str());
     match tether
-        .sync_logs(&format!("jobs/{id}"), name, |progress| tell(Note::Pulling(progress)))
+        .sync_logs(&format!("jobs/{id}"), name, false, |progress| tell(Note::Pulling(progress)))
         .await
     {
         Ok(answer) => summary.pulled.job_dir = Some(answer),
         Err(failure) => summary.trouble("capture", &failure),
     }
     if let Some(subdir) = &options.sync_subdir {
-        match tether.sync_logs(subdir, name, |progress| tell(Note::Pulling(progress))).await {
+        match tether.sync_logs(subdir, name, false, |progress| tell(Note::Pulling(progress))).await
+        {
             Ok(answer) => summary.pulled.analysis = Some(answer),
             Err(failure) => summary.trouble("capture", &failure),
         }

@@ -4,7 +4,7 @@
 use crate::domain::{JobId, JobState, Pod, RemoteCommand, Vehicle, scripts};
 use crate::error::Failure;
 use crate::ops::{LatestMetrics, Tether};
-use crate::pod::{ExecLimits, Shell as _};
+use crate::pod::{ExecLimits, JobLook, Shell as _};
 use crate::watch::metrics::{Block, MetricsParser};
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ const HOLD: Duration = Duration::from_secs(60);
 const HOLD_SLACK: Duration = Duration::from_secs(10);
 /// After a held command was lost, before the job is looked at.
 const AFTER_LOSS: Duration = Duration::from_secs(2);
+/// How long the volume may take to answer a look.
+const PATIENCE: Duration = Duration::from_secs(8);
 /// How much of the log one look takes.
 const LOOK_BYTES: u32 = 256 * 1024;
 
@@ -49,11 +51,13 @@ impl<'a> Follower<'a> {
 
     /// One look: the job's state, and what its log has said since the last look.
     pub(super) async fn look(&mut self) -> Result<(JobState, Option<i32>), Failure> {
-        let offset = Some(self.offset);
-        let status =
-            self.tether.look_at_job(self.vehicle, &self.pod, self.id, LOOK_BYTES, offset).await?;
-        self.parser.push(&status.log.bytes);
-        self.offset = status.log.next_offset();
+        let job = JobLook { id: self.id, max_bytes: LOOK_BYTES, offset: Some(self.offset) };
+        let (status, _) = self.tether.look_at_job(self.vehicle, &self.pod, job, PATIENCE).await?;
+        // A volume that did not answer has not made the log shorter.
+        if let Some(log) = &status.log {
+            self.parser.push(&log.bytes);
+            self.offset = log.next_offset();
+        }
         Ok((status.state, status.exit_code))
     }
 
@@ -91,9 +95,9 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// The last complete block of the log.
+    /// The newest numbers of the log.
     pub(super) fn latest(&self) -> Option<LatestMetrics> {
-        self.parser.blocks().last().map(LatestMetrics::from)
+        self.parser.latest().as_ref().map(LatestMetrics::from)
     }
 
     /// Iteration and mean reward of every block so far.

@@ -9,6 +9,7 @@ mod refused;
 mod run;
 mod state;
 mod summary;
+mod vigil;
 mod watched;
 
 pub use options::{Note, Options};

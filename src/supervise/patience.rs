@@ -4,6 +4,15 @@ use crate::apply::OffSettings;
 use chrono::TimeDelta;
 use std::time::Duration;
 
+/// How long capture may hold up the stop. A pull that stands still ends by itself long before; one
+/// that crawls would keep the pod on the bill for ever (D01).
+pub(super) const CAPTURE_MAX: Duration = Duration::from_secs(3600);
+
+/// How long after the end of following the pod is off, or the run has given up.
+pub(super) fn last_part(off: OffSettings) -> Duration {
+    CAPTURE_MAX.saturating_add(longest_stop(off))
+}
+
 /// How often at least.
 pub(super) const MAX_STOPS: u32 = 5;
 /// How long, in budgets of one stop: half an hour with the default of 120 s.

@@ -4,10 +4,11 @@
 use super::capture::capture;
 use super::follow::Follower;
 use super::options::{Note, Options};
-use super::patience::{self, MAX_STOPS, stop_pause};
+use super::patience::{self, CAPTURE_MAX, MAX_STOPS, stop_pause};
 use super::refused::refused;
 use super::state::{self, Effect, End, Event, State, Terms};
 use super::summary::{Spec, Summary};
+use super::vigil;
 use super::watched::Watched;
 use crate::apply::OffSettings;
 use crate::domain::{Ceiling, JobEnd, JobId, JobState, Pod, Vehicle};
@@ -19,10 +20,6 @@ use tokio::sync::mpsc;
 
 /// Signals, as they reach the loop.
 pub type Signals = mpsc::UnboundedReceiver<Event>;
-
-/// How long capture may hold up the stop. A pull that stands still ends by itself long before; one
-/// that crawls would keep the pod on the bill for ever (D01).
-const CAPTURE_MAX: Duration = Duration::from_secs(3600);
 
 /// Runs a job under supervision. Returns the summary, whose `process_exit_code` is the outcome, and
 /// the points of the reward curve.
@@ -81,7 +78,11 @@ pub async fn run(
     summary.job_id = Some(job.id.to_string());
     let default_path = || job.vehicle.local_log_dir.join(format!("supervise-{}.json", job.id));
     summary.summary_path = Some(options.summary_path.clone().unwrap_or_else(default_path));
+    summary.pod_id = Some(job.pod.id.clone());
+    summary.stops_by =
+        (!options.no_stop).then(|| later(deadline, patience::last_part(tether.settings().off)));
     save(&mut summary, tell);
+    let vigil = vigil::begin(&summary, &job.vehicle, &job.pod, tell).await;
 
     let mut run = Run {
         tether,
@@ -125,6 +126,7 @@ pub async fn run(
     summary.ended_at = Some(tether.clock().now());
     summary.process_exit_code = Some(code);
     save(&mut summary, tell);
+    vigil::end(vigil, &summary);
     (summary, curve)
 }
 

@@ -1,6 +1,7 @@
 //! The summary of a run: one JSON file, replaced atomically, readable by whoever comes later.
 
 use super::state::Terms;
+use crate::domain::PodId;
 use crate::ops::{CloudName, LatestMetrics, SpendReport, StopAnswer, SyncAnswer};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -61,6 +62,8 @@ pub struct Summary {
     pub cloud: CloudName,
     /// The job; null when none was started.
     pub job_id: Option<String>,
+    /// The pod that it runs on.
+    pub pod_id: Option<PodId>,
     /// Always `job` in this version.
     pub mode: &'static str,
     /// What was supervised.
@@ -97,6 +100,10 @@ pub struct Summary {
     pub reason: Option<String>,
     /// When the run started.
     pub started_at: DateTime<Utc>,
+    /// By when the pod is off or the run has given up; null when it leaves the pod running.
+    pub stops_by: Option<DateTime<Utc>>,
+    /// The process of the run. Whether it lives is told by its lock file in the vehicle's log folder.
+    pub pid: u32,
     /// When it ended; null while it runs.
     pub ended_at: Option<DateTime<Utc>>,
     /// The process's exit code; null while it runs.
@@ -110,10 +117,11 @@ const MAX_TROUBLES: usize = 100;
 
 impl Summary {
     /// An empty summary of a run that starts now. Until a stop was read back, the pod may be running.
-    pub(super) const fn new(cloud: CloudName, spec: Spec, started_at: DateTime<Utc>) -> Self {
+    pub(super) fn new(cloud: CloudName, spec: Spec, started_at: DateTime<Utc>) -> Self {
         Self {
             cloud,
             job_id: None,
+            pod_id: None,
             mode: "job",
             spec,
             max_wait_sec: None,
@@ -132,6 +140,8 @@ impl Summary {
             refused: false,
             reason: None,
             started_at,
+            stops_by: None,
+            pid: std::process::id(),
             ended_at: None,
             process_exit_code: None,
             summary_path: None,

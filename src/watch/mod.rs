@@ -1,3 +1,15 @@
 //! Following a job's log without changing anything: read, understand, page.
 
+mod divergence;
+mod failure;
 pub mod metrics;
+mod plateau;
+mod reading;
+pub mod replay;
+pub mod state;
+mod verdict;
+
+pub use failure::{FailureCause, Finding};
+pub use plateau::{Curve, Flat, PlateauRule};
+pub use reading::{LogReading, ReadingState};
+pub use verdict::Verdict;

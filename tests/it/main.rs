@@ -13,10 +13,12 @@
 mod config;
 mod contract_client;
 mod contract_twin;
+mod crash;
 mod flows;
 mod hostile_server;
 mod jobs;
 mod key_source;
+mod link;
 mod local_cloud;
 mod mcp;
 mod mcp_python;

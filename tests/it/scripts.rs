@@ -93,7 +93,7 @@ impl Clone {
         for made in [&root.join("src"), &root.join("remote"), &path] {
             fs::create_dir_all(made).unwrap();
         }
-        for script in ["run.sh", "supervise.sh"] {
+        for script in ["run.sh", "supervise.sh", "watch.sh"] {
             let real = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
             place(&root.join(script), &fs::read_to_string(real).unwrap());
         }
@@ -409,8 +409,16 @@ fn where_nothing_holds_off_sleep_supervise_says_so_and_runs() {
 }
 
 #[test]
+fn watch_sh_is_the_same_around_watch() {
+    let clone = Clone::whole();
+    clone.run(&["audit"]);
+    let ran = Ran::of(clone.command(&clone.root.join("watch.sh"), &["--job-id", "a b"]));
+    ran.assert_binary_got(&["watch", "--job-id", "a b"]);
+}
+
+#[test]
 fn the_scripts_can_be_run_as_they_lie() {
-    for script in ["run.sh", "supervise.sh", ".ci/run", ".ci/test.sh"] {
+    for script in ["run.sh", "supervise.sh", "watch.sh", ".ci/run", ".ci/test.sh"] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o111, 0o111, "{script}");

@@ -1,6 +1,10 @@
 //! Pulls from a real OpenSSH server with the real rsync, through the real binary as its transport.
 
-use crate::sshd::{CEILING, Sshd, descendants, free_port, skip};
+mod ends;
+mod growing;
+mod room;
+
+use crate::sshd::{CEILING, Sshd, free_port, skip};
 use podtether::domain::RemoteCommand;
 use podtether::pod::ssh::{PodShell, Tuning};
 use podtether::pod::transfer::{
@@ -8,7 +12,7 @@ use podtether::pod::transfer::{
 };
 use podtether::pod::{ExecLimits, ExecOutput, Shell, ShellError};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -74,10 +78,21 @@ impl Scene {
     fn wrapped_rsync(&self, body: &str) -> RsyncProgram {
         let path = self.sshd.path("wrapped-rsync");
         let real = self.rsync.path.display();
-        fs::write(&path, format!("#!/bin/bash\nreal='{real}'\n{body}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        program(&path, &format!("real='{real}'\n{body}"));
         RsyncProgram { path, ..self.rsync.clone() }
     }
+}
+
+/// A program of these lines of bash. Written by a process of its own: a file that this process holds
+/// open for writing, if only in a fork of another test's thread, can not be run.
+fn program(path: &Path, body: &str) {
+    let text = format!("#!/bin/bash\n{body}\n");
+    let written = Command::new("sh")
+        .args(["-c", r#"printf %s "$1" >"$0" && chmod 755 "$0""#])
+        .arg(path)
+        .arg(text)
+        .status();
+    assert!(written.unwrap().success());
 }
 
 /// Bytes that no delta can find twice.
@@ -184,13 +199,12 @@ async fn a_pull_whose_transport_was_killed_goes_on_where_it_was() {
     let limited = scene.wrapped_rsync("exec \"$real\" --bwlimit=6000 \"$@\"");
     let request = PullRequest { rsync: Some(limited), ..scene.request() };
     let killed = AtomicUsize::new(0);
-    let me = std::process::id().to_string();
     let report = pull(&request, &scene.shell, |progress| {
         if progress.bytes > 5_000_000 && killed.load(Ordering::Relaxed) == 0 {
             killed.store(1, Ordering::Relaxed);
             let ours = scene.sshd.folder.path().display().to_string();
-            for pid in descendants(&me).iter().filter(|pid| is_transport_for(pid, &ours)) {
-                let _ = Command::new("kill").args(["-KILL", pid]).output();
+            for pid in transports_for(&ours) {
+                let _ = Command::new("kill").args(["-KILL", &pid]).output();
                 killed.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -205,14 +219,28 @@ async fn a_pull_whose_transport_was_killed_goes_on_where_it_was() {
     assert!(received < SIZE as u64 * 9 / 10, "{received} of {SIZE} bytes were sent again");
 }
 
-/// Other tests of this process pull too, so the transport is known by its rsync.
-fn is_transport_for(pid: &str, folder: &str) -> bool {
-    let of = |what: &str, pid: &str| {
-        let listed = Command::new("ps").args(["-ww", "-o", what, "-p", pid]).output().unwrap();
-        String::from_utf8_lossy(&listed.stdout).trim().to_owned()
-    };
-    let parent = of("ppid=", pid);
-    of("command=", pid).contains("podtether transport") && of("command=", &parent).contains(folder)
+/// Other tests of this process pull too, so a transport is known by its rsync. One look at all
+/// processes: on a busy machine one for each would outlast the transfer.
+fn transports_for(folder: &str) -> Vec<String> {
+    let listed = Command::new("ps").args(["-A", "-ww", "-o", "pid=,ppid=,command="]).output();
+    let text = String::from_utf8_lossy(&listed.unwrap().stdout).into_owned();
+    let processes: Vec<(&str, &str, &str)> = text
+        .lines()
+        .filter_map(|line| {
+            let (pid, rest) = line.trim_start().split_once(' ')?;
+            let (parent, command) = rest.trim_start().split_once(' ')?;
+            Some((pid, parent, command))
+        })
+        .collect();
+    let is_ours =
+        |pid: &str| processes.iter().any(|(of, _, line)| *of == pid && line.contains(folder));
+    processes
+        .iter()
+        // rsync names the transport behind -e, in its own forks too.
+        .filter(|(_, _, line)| line.contains("podtether transport") && !line.contains(" -e "))
+        .filter(|(_, parent, _)| is_ours(parent))
+        .map(|(pid, _, _)| (*pid).to_owned())
+        .collect()
 }
 
 /// A second pull takes up what an interrupted one left.
@@ -341,19 +369,39 @@ async fn a_file_that_is_being_written_comes_as_a_snapshot() {
     assert!(scene.pull().await.unwrap().complete);
 }
 
+/// Links to everything that the scripts use but rsync, for a pod's PATH.
+fn without_rsync(folder: &Path) {
+    for program in [
+        "awk",
+        "bash",
+        "date",
+        "df",
+        "find",
+        "head",
+        "perl",
+        "sha256sum",
+        "shasum",
+        "stat",
+        "tail",
+        "tar",
+        "timeout",
+        "xargs",
+    ] {
+        for at in ["/usr/bin", "/bin"] {
+            let path = Path::new(at).join(program);
+            if path.exists() {
+                let _ = symlink(&path, folder.join(program));
+            }
+        }
+    }
+}
+
 /// D05: no rsync on the pod.
 #[tokio::test]
 async fn a_pod_without_rsync_is_served_by_tar() {
     // A PATH of the pod's own, with everything but rsync.
     let folder = tempfile::tempdir().unwrap();
-    for program in ["bash", "tar", "find", "xargs", "sha256sum", "shasum", "perl", "stat"] {
-        for at in ["/usr/bin", "/bin"] {
-            let path = Path::new(at).join(program);
-            if path.exists() {
-                let _ = symlink(&path, folder.path().join(program));
-            }
-        }
-    }
+    without_rsync(folder.path());
     let path = format!("PATH={}", folder.path().display());
     let Some(scene) = Scene::with(&path).await else { return };
     for name in HOSTILE {
@@ -363,7 +411,7 @@ async fn a_pod_without_rsync_is_served_by_tar() {
     let report = scene.pull().await.unwrap();
     assert!(report.complete, "{report:?}");
     assert_eq!((report.carrier, report.files), (Carrier::Tar, 14));
-    assert!(report.warnings.iter().any(|said| said.contains("no rsync")), "{report:?}");
+    assert!(report.warnings.iter().any(|said| said.contains("no apt-get")), "{report:?}");
     assert!(report.warnings.iter().any(|said| said.starts_with("abs was left out")), "{report:?}");
     let names: Vec<String> = tree(&scene.local).into_iter().map(|(name, _)| name).collect();
     assert!(names.len() == 14 && names.contains(&"d/new\nline".to_owned()), "{names:?}");

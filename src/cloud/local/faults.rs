@@ -112,14 +112,24 @@ pub(super) const EDGE_1010: &str = "edge-1010";
 pub(super) const EDGE_HTML: &str = "edge-html";
 pub(super) const EMPTY_REPLY: &str = "empty-reply";
 pub(super) const ERROR_AFTER: &str = "error-after-effect";
+pub(super) const FROZEN_VOLUME: &str = "frozen-volume";
+pub(super) const FULL_DISK: &str = "full-disk";
 pub(super) const LATE_ENVIRONMENT: &str = "late-environment";
+pub(super) const LINK_DROPS: &str = "link-drops";
+pub(super) const LINK_STALLS: &str = "link-stalls";
 pub(super) const LIST_LAG: &str = "list-lag";
 pub(super) const LOCKED: &str = "locked";
 pub(super) const NEVER_BOOTS: &str = "never-boots";
 pub(super) const NO_CAPACITY: &str = "no-capacity";
+pub(super) const NO_PACKAGES: &str = "no-packages";
+pub(super) const NO_PUBLIC_KEY: &str = "no-public-key";
+pub(super) const NO_RSYNC: &str = "no-rsync";
 pub(super) const NO_RUNPODCTL: &str = "no-runpodctl";
+pub(super) const NOISY_SHELL: &str = "noisy-shell";
 pub(super) const NOT_FOUND: &str = "not-found";
 pub(super) const OLD_DRIVER: &str = "old-driver";
+pub(super) const OTHER_MACHINE: &str = "other-machine";
+pub(super) const PID_REUSED: &str = "pid-reused";
 pub(super) const POD_CLOCK_AHEAD: &str = "pod-clock-ahead";
 pub(super) const POD_CLOCK_BEHIND: &str = "pod-clock-behind";
 pub(super) const POD_KEY_BOUND: &str = "pod-key-bound";
@@ -130,6 +140,7 @@ pub(super) const RATE_LIMITED: &str = "rate-limited";
 pub(super) const RATE_LIMITED_BARE: &str = "rate-limited-bare";
 pub(super) const RATE_LIMITED_LONG: &str = "rate-limited-long";
 pub(super) const READ_ONLY_KEY: &str = "read-only-key";
+pub(super) const REBOOT: &str = "reboot";
 pub(super) const REPLY_DELAYED: &str = "reply-delayed";
 pub(super) const REPLY_LOST: &str = "reply-lost";
 pub(super) const REQUEST_LOST: &str = "request-lost";
@@ -137,6 +148,7 @@ pub(super) const RETIRED: &str = "retired";
 pub(super) const REVOKED: &str = "revoked-key";
 pub(super) const SECOND_PAGE: &str = "second-page";
 pub(super) const SLOW_BOOT: &str = "slow-boot";
+pub(super) const STALE_MOUNT: &str = "stale-mount";
 pub(super) const STALE_PORT: &str = "stale-port";
 pub(super) const STALE_STATUS: &str = "stale-status";
 pub(super) const STATUS_ERROR: &str = "status-error";
@@ -144,6 +156,7 @@ pub(super) const STATUS_UNKNOWN: &str = "status-unknown";
 pub(super) const STOP_REFUSED: &str = "stop-refused";
 pub(super) const STOP_WITHOUT_EFFECT: &str = "stop-without-effect";
 pub(super) const STRANGER: &str = "stranger";
+pub(super) const WRAPPER_KILLED: &str = "wrapper-killed";
 pub(super) const ZERO_GPUS: &str = "zero-gpus";
 pub(super) const ZERO_GPUS_ON_START: &str = "zero-gpus-on-start";
 
@@ -176,9 +189,29 @@ pub const FAULTS: &[FaultKind] = &[
     ),
     request(ERROR_AFTER, ONCE, "requests take effect and are answered with 500"),
     state(
+        FROZEN_VOLUME,
+        ALWAYS,
+        "programs of pods hang as long as it is on when they touch the volume",
+    ),
+    state(
+        FULL_DISK,
+        ALWAYS,
+        "programs of pods get `No space left on device` when they write to the volume",
+    ),
+    state(
         LATE_ENVIRONMENT,
         FaultValue::Seconds(2),
         "the environment file is written so much later than SSH is there",
+    ),
+    state(
+        LINK_DROPS,
+        ONCE,
+        "an SSH connection is cut just after a command has begun, which goes on",
+    ),
+    state(
+        LINK_STALLS,
+        FaultValue::Seconds(5),
+        "nothing goes over SSH connections for so long, and none of them ends",
     ),
     state(
         LIST_LAG,
@@ -192,9 +225,23 @@ pub const FAULTS: &[FaultKind] = &[
         ALWAYS,
         "create and start are refused with the provider's words for a lack of machines",
     ),
+    state(NO_PACKAGES, ALWAYS, "a pod boots where apt-get finds no package"),
+    state(NO_PUBLIC_KEY, ALWAYS, "a pod boots without PUBLIC_KEY: its SSH server lets nobody in"),
+    state(NO_RSYNC, ALWAYS, "a pod boots without rsync, which apt-get can install"),
     state(NO_RUNPODCTL, ALWAYS, "a pod boots without runpodctl"),
+    state(NOISY_SHELL, ALWAYS, "the shell of pods writes a greeting before each command"),
     request(NOT_FOUND, ONCE, "requests that name a pod are answered with 404"),
     state(OLD_DRIVER, ALWAYS, "a pod boots on a host with a driver that is too old"),
+    state(
+        OTHER_MACHINE,
+        ALWAYS,
+        "what boots at a pod's address is somebody else's machine, by its environment file",
+    ),
+    state(
+        PID_REUSED,
+        ONCE,
+        "every process of a pod ends, and the pids of its jobs belong to another one",
+    ),
     state(
         POD_CLOCK_AHEAD,
         FaultValue::Seconds(10_800),
@@ -233,6 +280,11 @@ pub const FAULTS: &[FaultKind] = &[
         "requests are answered with 429 and a Retry-After of two minutes",
     ),
     request(READ_ONLY_KEY, ALWAYS, "the account's key may read; a change is answered with 403"),
+    state(
+        REBOOT,
+        ONCE,
+        "the machine of a pod that runs is booted: its processes end, its boot id is new",
+    ),
     request(
         REPLY_DELAYED,
         FaultValue::Seconds(3),
@@ -252,6 +304,7 @@ pub const FAULTS: &[FaultKind] = &[
     ),
     state(SECOND_PAGE, ALWAYS, "lists come in pages of one entry, asked for or not"),
     state(SLOW_BOOT, FaultValue::Seconds(20), "a pod stays STARTING so much longer"),
+    state(STALE_MOUNT, ALWAYS, "the mount of a volume leads nowhere"),
     state(STALE_PORT, ONCE, "after a start so many reads of a pod show the SSH port of before"),
     state(STALE_STATUS, ALWAYS, "lists show a stopped pod as RUNNING"),
     state(
@@ -267,6 +320,11 @@ pub const FAULTS: &[FaultKind] = &[
     state(STOP_REFUSED, ALWAYS, "a pod with a network volume cannot be stopped, only terminated"),
     state(STOP_WITHOUT_EFFECT, ALWAYS, "a stop is answered with 200 and nothing happens"),
     state(STRANGER, ALWAYS, "lists show a running pod of a name that nobody declared"),
+    state(
+        WRAPPER_KILLED,
+        ONCE,
+        "the wrapper of a job is killed, as for want of memory; the job lives on",
+    ),
     state(ZERO_GPUS, ALWAYS, "a pod boots without a GPU"),
     state(
         ZERO_GPUS_ON_START,

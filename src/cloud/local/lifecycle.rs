@@ -3,8 +3,9 @@
 use super::catalog;
 use super::document::{Mount, Pod, Status};
 use super::faults::{
-    ENVIRONMENT_CUT, ENVIRONMENT_UNEXPORTED, LATE_ENVIRONMENT, NEVER_BOOTS, NO_RUNPODCTL,
-    OLD_DRIVER, POD_CLOCK_AHEAD, POD_CLOCK_BEHIND, SLOW_BOOT, ZERO_GPUS,
+    ENVIRONMENT_CUT, ENVIRONMENT_UNEXPORTED, LATE_ENVIRONMENT, NEVER_BOOTS, NO_PACKAGES,
+    NO_PUBLIC_KEY, NO_RSYNC, NO_RUNPODCTL, OLD_DRIVER, OTHER_MACHINE, POD_CLOCK_AHEAD,
+    POD_CLOCK_BEHIND, SLOW_BOOT, ZERO_GPUS,
 };
 use super::pod::{EnvironmentShape, Folder, Machine, OddPrograms, Sshd, SshdSetup, kill_all};
 use super::problem::Problem;
@@ -121,6 +122,8 @@ impl Twin {
             let ahead = faults.seconds(POD_CLOCK_AHEAD).map(i64::from);
             let behind = faults.seconds(POD_CLOCK_BEHIND).map(|seconds| -i64::from(seconds));
             let odd = OddPrograms {
+                no_rsync: faults.happens(NO_RSYNC),
+                no_packages: faults.happens(NO_PACKAGES),
                 no_runpodctl: faults.happens(NO_RUNPODCTL),
                 date_off_by: ahead.or(behind),
             };
@@ -137,6 +140,7 @@ impl Twin {
         let failed = |error| Problem::internal(&format!("pod folder not made: {error}"));
         if kind == Boot::Fresh {
             folder.wipe().map_err(failed)?;
+            folder.forget_mishaps().map_err(failed)?;
         }
         folder.prepare(&self.program, &machine, odd).map_err(failed)?;
         let Some(mount) = &pod.mount else { return Ok(()) };
@@ -157,7 +161,7 @@ impl Twin {
         let setup = SshdSetup {
             pod_id: &pod.id,
             folder: self.folder(&pod.id),
-            public_keys: keys,
+            public_keys: if self.faults().happens(NO_PUBLIC_KEY) { "" } else { keys },
             port: match kind {
                 Boot::Fresh => None,
                 Boot::InPlace => pod.last_port,
@@ -165,6 +169,7 @@ impl Twin {
             },
             port_to_avoid: pod.last_port.filter(|_| kind == Boot::Fresh),
             clock: Arc::clone(&self.clock),
+            faults: self.shared_faults(),
         };
         Sshd::start(setup)
             .await
@@ -173,8 +178,10 @@ impl Twin {
     }
 
     fn write_environment(&self, pod: &Pod, port: Option<u16>) -> Result<(), Problem> {
+        let strange = self.faults().happens(OTHER_MACHINE);
+        let id = if strange { super::twin::fresh_id() } else { pod.id.clone() };
         let mut variables = vec![
-            ("RUNPOD_POD_ID", pod.id.clone()),
+            ("RUNPOD_POD_ID", id),
             ("RUNPOD_DC_ID", pod.data_center.clone()),
             ("RUNPOD_POD_HOSTNAME", format!("{}-{:08x}", pod.id, pod.boot)),
             ("RUNPOD_GPU_COUNT", pod.gpu_count.to_string()),

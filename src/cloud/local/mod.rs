@@ -10,6 +10,7 @@ mod faults;
 mod journal;
 mod lifecycle;
 mod loopback;
+mod on_pods;
 mod paths;
 mod pod;
 mod problem;

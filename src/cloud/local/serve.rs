@@ -122,6 +122,7 @@ impl LocalCloud {
             outcome = serving => outcome,
             () = end => Ok(()),
             () = gone(&self.twin.paths) => Ok(()),
+            () = self.twin.play_on_pods() => Ok(()),
         };
         self.twin.close();
         self.twin.stop_all().await;

@@ -31,7 +31,7 @@ pub struct Twin {
     /// The key of the account.
     pub key: Secret,
     pub requests: Journal,
-    faults: Mutex<Faults>,
+    faults: Arc<Mutex<Faults>>,
     document: Mutex<Document>,
     live: Mutex<HashMap<String, Live>>,
     closing: AtomicBool,
@@ -54,7 +54,7 @@ impl Twin {
         let document = read(&parts.paths)?;
         Ok(Self {
             requests: Journal::new(parts.paths.requests()),
-            faults: Mutex::new(parts.faults),
+            faults: Arc::new(Mutex::new(parts.faults)),
             document: Mutex::new(document),
             live: Mutex::new(HashMap::new()),
             closing: AtomicBool::new(false),
@@ -99,6 +99,11 @@ impl Twin {
 
     pub fn faults(&self) -> MutexGuard<'_, Faults> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same for what outlives a borrow, such as a pod's SSH server.
+    pub fn shared_faults(&self) -> Arc<Mutex<Faults>> {
+        Arc::clone(&self.faults)
     }
 
     /// The live side of a pod.

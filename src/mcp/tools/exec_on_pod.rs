@@ -31,7 +31,7 @@ impl TetherTool for ExecOnPod {
     type Answer = ExecAnswer;
     const NAME: &'static str = "exec_on_pod";
     const TITLE: &'static str = "Run a short command";
-    const DESCRIPTION: &'static str = "Runs one bash command line on the vehicle's running pod and waits for it. For looking around and quick fixes; anything long goes through run_job, which survives a lost connection. A non-zero exit code is an answer, not a failure. Shows the last 8,000 characters of stdout and 4,000 of stderr. Past timeout_sec it fails with kind timeout, and the command may run on. Only files below the volume's mount path survive a stop.";
+    const DESCRIPTION: &'static str = "Runs one bash command line on the vehicle's running pod and waits for it. For looking around and quick fixes; anything long goes through run_job, which survives a lost connection. A non-zero exit code is an answer, not a failure. Shows the last 8,000 characters of stdout and 4,000 of stderr. Past timeout_sec it is ended on the pod and fails with kind timeout. Only files below the volume's mount path survive a stop.";
     const EFFECT: Effect = Effect::Destroys { idempotent: false };
 
     async fn call(tether: &Tether, arguments: Arguments) -> Result<ExecAnswer, Failure> {

@@ -29,7 +29,7 @@ impl TetherTool for JobStatus {
     type Answer = JobStatusAnswer;
     const NAME: &'static str = "job_status";
     const TITLE: &'static str = "How a job is";
-    const DESCRIPTION: &'static str = "State, exit code, last log lines, latest training numbers and log age of one job. States: starting, running, succeeded, failed, timed_out, wrapper_lost, orphaned, unknown, not_found; unknown means neither done nor dead: ask again. Changes nothing.";
+    const DESCRIPTION: &'static str = "State, exit code, last log lines, latest training numbers, log age and GPU use of one job. State unknown means neither done nor dead: ask again. Changes nothing.";
     const EFFECT: Effect = Effect::Reads;
 
     async fn call(tether: &Tether, arguments: Arguments) -> Result<JobStatusAnswer, Failure> {

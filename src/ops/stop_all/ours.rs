@@ -2,7 +2,7 @@
 //! marker when no config can be read.
 
 use crate::domain::{Ceiling, CloudTier, Pod, Timeouts, Vehicle, VehicleName};
-use crate::plan::{Facts, LiveJobs, NewPod, Spend};
+use crate::plan::{Facts, LiveJobs, NewPod, Spend, VolumeHealth};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ fn facts(vehicle: &Vehicle, pods: Vec<Pod>) -> Facts {
         unknown_creates: Vec::new(),
         spend: Spend::not_asked(),
         live_jobs: LiveJobs::Unknown("the pod was not asked".to_owned()),
+        volume_health: VolumeHealth::NotAsked,
     }
 }
 

@@ -1,15 +1,17 @@
-//! Which jobs live on a pod: the command, and the reading of its answer.
+//! Which jobs live on a pod, as a look tells.
 
-use super::answer::{Answer, AnswerError};
-use crate::domain::{JobId, RemoteCommand, scripts};
-use crate::pod::ExecOutput;
+use super::answer::Answer;
+use crate::domain::JobId;
 
 /// Why nobody can say which jobs live. Never taken for "none".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LiveJobsError {
-    /// The answer counts for nothing.
-    #[error(transparent)]
-    Answer(#[from] AnswerError),
+    /// The volume hangs, so its folders could not be looked at.
+    #[error("the volume is unresponsive, so nobody can say which jobs live; ask again")]
+    Unresponsive,
+    /// The volume is not there, or cannot be listed.
+    #[error("the folder of the jobs cannot be listed; is the volume mounted?")]
+    NotListed,
     /// Some folders could not be judged.
     #[error("it could not be read whether these jobs live: {}; look at them with job_status", .0.join(", "))]
     Undecided(Vec<String>),
@@ -20,19 +22,19 @@ pub enum LiveJobsError {
     Strange(String),
 }
 
-/// Asks for the jobs that live: those whose wrapper lives, whose processes outlived it, or that were
-/// launched within the last minute. A job with an exit code is over.
-#[must_use]
-pub fn live_jobs_command(mount: &str) -> RemoteCommand {
-    RemoteCommand::script(scripts::LIVE_JOBS, [mount])
-}
-
-/// Reads the answer to [`live_jobs_command`].
-///
-/// # Errors
-/// [`LiveJobsError`] when nobody can say.
-pub fn parse_live_jobs(output: &ExecOutput) -> Result<Vec<JobId>, LiveJobsError> {
-    let answer = Answer::read(scripts::LIVE_JOBS.name, output)?;
+/// The jobs that live: those whose wrapper lives, whose processes outlived it, or that were launched
+/// within the last minute. A job with an exit code is over.
+pub(in crate::pod) fn live_jobs(
+    answer: &Answer,
+    volume_answers: bool,
+) -> Result<Vec<JobId>, LiveJobsError> {
+    if answer.get("jobs") != Some("whole") {
+        return Err(if volume_answers {
+            LiveJobsError::NotListed
+        } else {
+            LiveJobsError::Unresponsive
+        });
+    }
     let undecided: Vec<String> = answer.all("unknown").map(str::to_owned).collect();
     if !undecided.is_empty() {
         return Err(LiveJobsError::Undecided(undecided));

@@ -1,4 +1,4 @@
-//! Jobs on a pod: what to ask and how to read the answers. The folder that both sides share is
+//! Jobs on a pod, as a look tells of them: how to read its answer. The folder that both sides share is
 //! described in `remote/README.md`; launches are drafted by [`crate::plan::launch_steps`].
 
 mod answer;
@@ -8,5 +8,7 @@ mod state;
 mod status;
 
 pub use answer::{Answer, AnswerError};
-pub use live::{LiveJobsError, live_jobs_command, parse_live_jobs};
-pub use status::{JobStatus, LogSlice, parse_status, status_answer_bytes, status_command};
+pub use live::LiveJobsError;
+pub(super) use live::live_jobs;
+pub(super) use status::job_status;
+pub use status::{JobStatus, LogSlice};

@@ -203,4 +203,83 @@ mod tests {
         late.launch_age_sec = Some(STARTING_MAX_SEC + 1);
         assert_eq!(judge(&late).0, JobState::WrapperLost);
     }
+
+    /// The rows of the table in remote/README.md, one after the other, as what must hold for each.
+    type Row = (JobState, fn(&Findings) -> bool);
+
+    /// The code that counts: the file's own, or the copy's once the wrapper is gone.
+    fn code(found: &Findings) -> Option<i32> {
+        let of = |file: &CodeFile| if let CodeFile::Code(code) = file { Some(*code) } else { None };
+        of(&found.code).or_else(|| of(&found.copy).filter(|_| found.process != Process::Alive))
+    }
+
+    /// What no job's end leaves: neither nothing, nor an exit code.
+    fn is_odd(found: &Findings) -> bool {
+        matches!(found.code, CodeFile::Senseless(_) | CodeFile::Unreadable)
+    }
+
+    fn is_late(found: &Findings) -> bool {
+        found.process == Process::None && found.launch_age_sec.is_some_and(|age| age > 60)
+    }
+
+    const TABLE: [Row; 8] = [
+        (JobState::TimedOut, |f| code(f).is_some() && f.ceiling_struck),
+        (JobState::Succeeded, |f| code(f) == Some(0) && !f.ceiling_struck),
+        (JobState::Failed, |f| code(f).is_some_and(|code| code != 0) && !f.ceiling_struck),
+        (JobState::Running, |f| code(f).is_none() && f.process == Process::Alive),
+        (JobState::Starting, |f| code(f).is_none() && f.process == Process::None && !is_late(f)),
+        (JobState::WrapperLost, |f| {
+            code(f).is_none() && !is_odd(f) && (f.process == Process::Dead || is_late(f))
+        }),
+        (JobState::Orphaned, |f| code(f).is_none() && !is_odd(f) && f.process == Process::Replaced),
+        (JobState::Unknown, |f| {
+            let is_over = matches!(f.process, Process::Dead | Process::Replaced) || is_late(f);
+            code(f).is_none() && (f.process == Process::Unreadable || is_odd(f) && is_over)
+        }),
+    ];
+
+    /// E04, E07: every content of the code and of its copy, with every fate of the wrapper, is exactly
+    /// one row of the table.
+    #[test]
+    fn every_combination_is_exactly_one_row_of_the_table() {
+        let processes =
+            [Process::None, Process::Alive, Process::Dead, Process::Replaced, Process::Unreadable];
+        let codes = [
+            CodeFile::Absent,
+            CodeFile::Blank,
+            CodeFile::Code(0),
+            CodeFile::Code(1),
+            CodeFile::Code(124),
+            CodeFile::Senseless("abc".to_owned()),
+            CodeFile::Unreadable,
+        ];
+        let mut seen = 0;
+        for process in processes {
+            for code in &codes {
+                for copy in &codes {
+                    for ceiling_struck in [false, true] {
+                        for launch_age_sec in [None, Some(0), Some(60), Some(61)] {
+                            let found = Findings {
+                                process,
+                                code: code.clone(),
+                                copy: copy.clone(),
+                                ceiling_struck,
+                                launch_age_sec,
+                            };
+                            let rows: Vec<JobState> = TABLE
+                                .iter()
+                                .filter(|(_, holds)| holds(&found))
+                                .map(|(state, _)| *state)
+                                .collect();
+                            let (state, exit_code, _) = judge(&found);
+                            assert_eq!(rows, [state], "{found:?}");
+                            assert_eq!(exit_code, super::tests::code(&found), "{found:?}");
+                            seen += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert_eq!(seen, 5 * 7 * 7 * 2 * 4);
+    }
 }

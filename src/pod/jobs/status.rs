@@ -1,10 +1,8 @@
-//! One look at one job: the command, and the reading of its answer.
+//! One job, as a look tells of it.
 
 use super::answer::{Answer, AnswerError};
 use super::state::{CodeFile, Findings, Process, judge};
-use crate::domain::{JobId, JobMeta, JobState, RemoteCommand, scripts};
-use crate::plan::job_dir;
-use crate::pod::ExecOutput;
+use crate::domain::{JobMeta, JobState};
 use std::time::Duration;
 
 /// A piece of a job's `out.log`.
@@ -39,8 +37,8 @@ pub struct JobStatus {
     pub lives_on: bool,
     /// What the folder remembers about the launch; `None` when missing or unreadable.
     pub meta: Option<JobMeta>,
-    /// The asked-for piece of the log.
-    pub log: LogSlice,
+    /// The asked-for piece of the log; empty when there is no log yet, `None` when nobody could look.
+    pub log: Option<LogSlice>,
     /// How long ago the log was last written to, never negative (A14). `None` without a log.
     pub log_age: Option<Duration>,
     /// Processes that outlived the job, one a line: `<pid> <killed|alive|left> <command>`.
@@ -49,89 +47,118 @@ pub struct JobStatus {
     pub note: Option<String>,
 }
 
-/// Asks for everything about a job in one round trip: the log from `log_offset` on, or its end, at
-/// most `max_bytes` of it. An answer may take [`status_answer_bytes`].
-#[must_use]
-pub fn status_command(
-    mount: &str,
-    id: &JobId,
-    max_bytes: u32,
-    log_offset: Option<u64>,
-) -> RemoteCommand {
-    let offset = log_offset.map_or_else(|| "-".to_owned(), |offset| offset.to_string());
-    let args = [job_dir(mount, id), max_bytes.to_string(), offset];
-    RemoteCommand::script(scripts::JOB_STATUS, args)
-}
+/// Said wherever a volume that hangs leaves something unknown (E14).
+const UNRESPONSIVE: &str = "volume unresponsive";
 
-/// The longest answer to [`status_command`] in bytes, to be kept whole: a cut answer is none.
-#[must_use]
-pub const fn status_answer_bytes(max_bytes: u32) -> usize {
-    // Base64 makes four bytes of three. Beside the log come at most 64 KiB of meta.json, 4 KiB of
-    // leftovers, and short lines.
-    (max_bytes as usize + 70 * 1024).div_ceil(3) * 4 + 4096
-}
-
-/// Reads the answer to [`status_command`].
+/// What a look says about the job that it was asked for; `None` when it was asked for none.
 ///
 /// # Errors
-/// [`AnswerError`] when it is not whole or makes no sense. Then nothing is known about the job.
-pub fn parse_status(output: &ExecOutput) -> Result<JobStatus, AnswerError> {
-    let answer = Answer::read(scripts::JOB_STATUS.name, output)?;
+/// [`AnswerError`] when it makes no sense. Then nothing is known about the job.
+pub(in crate::pod) fn job_status(
+    answer: &Answer,
+    volume_answers: bool,
+) -> Result<Option<JobStatus>, AnswerError> {
     let empty = |state, note: Option<&str>| JobStatus {
         state,
         exit_code: None,
         ceiling_struck: false,
         lives_on: false,
         meta: None,
-        log: LogSlice::default(),
+        log: None,
         log_age: None,
         leftovers: Vec::new(),
         note: note.map(str::to_owned),
     };
+    if answer.get("job").is_none() {
+        return Ok(None);
+    }
+    if !volume_answers {
+        return beside_the_volume(answer).map(|(state, exit_code, struck, note)| {
+            let status = empty(state, Some(&note));
+            Some(JobStatus { exit_code, ceiling_struck: struck, ..status })
+        });
+    }
     match answer.get("exists") {
         Some("yes") => {}
-        Some("no") => return Ok(empty(JobState::NotFound, None)),
+        Some("no") => return Ok(Some(empty(JobState::NotFound, None))),
         Some("unknown") => {
             let note = "the volume does not answer, or is not mounted";
-            return Ok(empty(JobState::Unknown, Some(note)));
+            return Ok(Some(empty(JobState::Unknown, Some(note))));
         }
         _ => return Err(answer.senseless("exists")),
     }
-    let process = match answer.get("process") {
-        Some("none") => Process::None,
-        Some("alive") => Process::Alive,
-        Some("dead") => Process::Dead,
-        Some("reused" | "other_boot") => Process::Replaced,
-        Some("malformed" | "unreadable") => Process::Unreadable,
-        _ => return Err(answer.senseless("process")),
-    };
     let found = Findings {
-        process,
-        code: code_file(&answer, "exit_code", "exit_code_b64")?,
+        process: process(answer, "process")?,
+        code: code_file(answer, "exit_code", "exit_code_b64")?,
         copy: match answer.get("exit_code_copy") {
             None => CodeFile::Absent,
-            Some(_) => code_file(&answer, "exit_code_copy", "exit_code_copy_b64")?,
+            Some(_) => code_file(answer, "exit_code_copy", "exit_code_copy_b64")?,
         },
         ceiling_struck: answer.get("ceiling_struck") == Some("yes"),
         launch_age_sec: answer.number("launch_age_s")?,
     };
     let (state, exit_code, note) = judge(&found);
     let leftovers = answer.bytes("leftovers_b64")?.unwrap_or_default();
-    Ok(JobStatus {
+    Ok(Some(JobStatus {
         state,
         exit_code,
         ceiling_struck: found.ceiling_struck,
         lives_on: answer.get("lives_on") == Some("yes"),
         meta: answer.bytes("meta_b64")?.and_then(|json| serde_json::from_slice(&json).ok()),
-        log: LogSlice {
+        log: Some(LogSlice {
             offset: answer.number("log_offset")?.unwrap_or(0),
             size: answer.number("log_size")?.unwrap_or(0),
             bytes: answer.bytes("log_b64")?.unwrap_or_default(),
-        },
+        }),
         log_age: answer.number("log_age_s")?.map(Duration::from_secs),
         leftovers: String::from_utf8_lossy(&leftovers).lines().map(str::to_owned).collect(),
         note,
-    })
+    }))
+}
+
+/// With a volume that hangs the wrapper's copies beside it say what they can: a wrapper that lives is
+/// a job that runs, and one that is gone has left its exit code.
+fn beside_the_volume(
+    answer: &Answer,
+) -> Result<(JobState, Option<i32>, bool, String), AnswerError> {
+    let process = match answer.get("beside_process") {
+        None => Process::Unreadable,
+        Some(_) => process(answer, "beside_process")?,
+    };
+    let copy = match answer.get("beside_exit_code") {
+        None => CodeFile::Absent,
+        Some(_) => code_file(answer, "beside_exit_code", "beside_exit_code_b64")?,
+    };
+    let struck = answer.get("beside_ceiling_struck") == Some("yes");
+    let found = Findings {
+        process,
+        code: CodeFile::Unreadable,
+        copy,
+        ceiling_struck: struck,
+        launch_age_sec: None,
+    };
+    let (state, code, note) = match judge(&found) {
+        (JobState::Running, code, note) => (JobState::Running, code, note),
+        (state, Some(code), _) => (state, Some(code), None),
+        // Without a code nothing is known: it may lie on the volume.
+        (_, None, _) => (JobState::Unknown, None, None),
+    };
+    let note = note.map_or_else(
+        || format!("{UNRESPONSIVE}: log and meta could not be read"),
+        |note| format!("{note}; {UNRESPONSIVE}"),
+    );
+    Ok((state, code, struck, note))
+}
+
+fn process(answer: &Answer, key: &str) -> Result<Process, AnswerError> {
+    match answer.get(key) {
+        Some("none") => Ok(Process::None),
+        Some("alive") => Ok(Process::Alive),
+        Some("dead") => Ok(Process::Dead),
+        Some("reused" | "other_boot") => Ok(Process::Replaced),
+        Some("malformed" | "unreadable") => Ok(Process::Unreadable),
+        _ => Err(answer.senseless(key)),
+    }
 }
 
 fn code_file(answer: &Answer, key: &str, content: &str) -> Result<CodeFile, AnswerError> {

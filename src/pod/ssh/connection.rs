@@ -2,7 +2,7 @@
 
 use super::exec::Running;
 use super::failure::{LinkError, connecting};
-use super::handler::{Ended, HostCheck, config};
+use super::handler::{Ended, HostCheck, Trust, Unproven, config};
 use super::identity::Identity;
 use super::known_hosts::{BootName, pinned_algorithms};
 use super::stalled_write::StalledWrite;
@@ -11,6 +11,7 @@ use crate::domain::RemoteCommand;
 use crate::pod::{ExecLimits, ExecOutput, Shell, ShellError, ShellErrorKind};
 use async_trait::async_trait;
 use russh::client::{self, Handle};
+use russh::keys::PublicKey;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -23,28 +24,63 @@ const REFUSED_AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// For this long. Then the slots are held by commands that timed out and live on.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 
+/// How often a server that hangs up at once is asked again.
+const HUNG_UP_AGAIN: u32 = 8;
+/// Longest pause before the first of these; each further one may be twice as long.
+const HUNG_UP_PAUSE: Duration = Duration::from_millis(100);
+
 /// A connection to one boot of one pod. Cheap to use from many tasks; at most
 /// [`Tuning::channels`] commands run at once, the others wait.
 pub struct Connection {
     handle: Handle<HostCheck>,
     slots: Arc<Semaphore>,
     ended: Ended,
+    unproven: Unproven,
     tried: String,
     open_timeout: Duration,
+}
+
+/// A connect that failed, and whether the server hung up before it had shown a key.
+struct NotConnected {
+    error: ShellError,
+    hung_up: bool,
+}
+
+impl From<ShellError> for NotConnected {
+    fn from(error: ShellError) -> Self {
+        Self { error, hung_up: false }
+    }
 }
 
 /// Why a command was not even sent. Trying it on a new connection is safe.
 pub(crate) struct NotStarted(pub(crate) ShellError);
 
 impl Connection {
-    /// Connects, checks the host key and authenticates, within [`Tuning::connect_timeout`].
+    /// Connects, checks the host key and authenticates, within [`Tuning::connect_timeout`]. While
+    /// no key is pinned for this boot, the one that is shown is.
     ///
     /// # Errors
     /// Each way to fail has its own [`ShellErrorKind`]; nothing was run.
     pub async fn connect(target: &SshTarget, tuning: &Tuning) -> Result<Self, ShellError> {
+        Self::connect_with(target, tuning, Trust::OnFirstUse).await
+    }
+
+    /// The same, only to a host key that is pinned already. For files, which follow commands.
+    pub(crate) async fn connect_pinned(
+        target: &SshTarget,
+        tuning: &Tuning,
+    ) -> Result<Self, ShellError> {
+        Self::connect_with(target, tuning, Trust::Pinned).await
+    }
+
+    pub(super) async fn connect_with(
+        target: &SshTarget,
+        tuning: &Tuning,
+        trust: Trust,
+    ) -> Result<Self, ShellError> {
         // Where the time went, for the message when it runs out.
         let phase = AtomicU8::new(0);
-        let connect = Self::connect_unbounded(target, tuning, &phase);
+        let connect = Self::connect_again(target, tuning, trust, &phase);
         tokio::time::timeout(tuning.connect_timeout, connect).await.unwrap_or_else(|_| {
             let what = match phase.load(Ordering::Relaxed) {
                 0 => "nothing answers at the address",
@@ -60,11 +96,45 @@ impl Connection {
         })
     }
 
-    async fn connect_unbounded(
+    /// Asks a server again that hangs up at once. Each at a moment of its own: those who were turned
+    /// away together would else come back together.
+    async fn connect_again(
         target: &SshTarget,
         tuning: &Tuning,
+        trust: Trust,
         phase: &AtomicU8,
     ) -> Result<Self, ShellError> {
+        let mut hung_up: Option<ShellError> = None;
+        let mut longest = HUNG_UP_PAUSE;
+        for tried in 1.. {
+            match Self::connect_once(target, tuning, trust, phase).await {
+                Ok(connection) => return Ok(connection),
+                Err(failed) if failed.hung_up && tried <= HUNG_UP_AGAIN => {
+                    hung_up = Some(failed.error);
+                    tokio::time::sleep(longest.mul_f64(rand::random::<f64>())).await;
+                    longest *= 2;
+                    phase.store(0, Ordering::Relaxed);
+                }
+                // Gone altogether meanwhile: how it ended before says more.
+                Err(failed) if failed.error.kind == ShellErrorKind::Refused => {
+                    return Err(hung_up.unwrap_or(failed.error));
+                }
+                Err(failed) => return Err(failed.error),
+            }
+        }
+        Err(hung_up.unwrap_or_else(|| ShellError {
+            kind: ShellErrorKind::Unreachable,
+            tried: connecting(target),
+            detail: "the server hangs up".to_owned(),
+        }))
+    }
+
+    async fn connect_once(
+        target: &SshTarget,
+        tuning: &Tuning,
+        trust: Trust,
+        phase: &AtomicU8,
+    ) -> Result<Self, NotConnected> {
         let fault = |kind, detail| ShellError { kind, tried: connecting(target), detail };
         // What is wrong on this side comes first: it needs no pod.
         let identity = Identity::load(&target.identity, tuning)?;
@@ -86,12 +156,15 @@ impl Connection {
             .set_nodelay(true)
             .map_err(|error| fault(ShellErrorKind::Unreachable, error.to_string()))?;
 
-        let check = HostCheck::new(target);
-        let ended = check.ended();
+        let check = HostCheck::new(target, trust);
+        let (ended, unproven) = (check.ended(), check.unproven());
         let stream = StalledWrite::new(stream, tuning.write_stall);
         let mut handle = client::connect_stream(Arc::new(config(tuning, pinned)), stream, check)
             .await
-            .map_err(|error: LinkError| error.while_connecting(target))?;
+            .map_err(|error: LinkError| NotConnected {
+                hung_up: error.hung_up(),
+                error: error.while_connecting(target),
+            })?;
         phase.store(if identity.is_in_agent() { 3 } else { 2 }, Ordering::Relaxed);
 
         let user = &target.endpoint.user;
@@ -103,15 +176,21 @@ impl Connection {
                     target.identity.display()
                 ),
             };
-            return Err(fault(ShellErrorKind::Auth, detail));
+            return Err(fault(ShellErrorKind::Auth, detail).into());
         }
         Ok(Self {
             handle,
             slots: Arc::new(Semaphore::new(tuning.channels)),
             ended,
+            unproven,
             tried: format!("on {} (pod {})", target.endpoint, target.pod_id),
             open_timeout: tuning.connect_timeout,
         })
+    }
+
+    /// The host key, while it is not pinned.
+    pub(super) fn unproven(&self) -> Option<&PublicKey> {
+        self.unproven.get()
     }
 
     /// Whether the link has ended. `false` is no proof that it works.

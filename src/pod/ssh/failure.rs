@@ -18,6 +18,16 @@ pub(crate) enum LinkError {
 }
 
 impl LinkError {
+    /// Whether the server hung up before it had shown a key: sshd does that while too many others
+    /// are at the same point (MaxStartups), and while it starts. Nothing has run, so it may be tried
+    /// again.
+    pub(crate) const fn hung_up(&self) -> bool {
+        matches!(
+            self,
+            Self::Ssh(russh::Error::HUP | russh::Error::Disconnect | russh::Error::IO(_))
+        )
+    }
+
     /// The failure of a connect to `target`.
     pub(crate) fn while_connecting(self, target: &SshTarget) -> ShellError {
         let (kind, detail) = match self {

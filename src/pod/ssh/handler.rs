@@ -5,7 +5,7 @@ use super::failure::{LinkError, plain};
 use super::known_hosts::{self, BootName};
 use super::{SshTarget, Tuning};
 use russh::client::{self, ChannelOpenHandle, DisconnectReason, Msg, Session};
-use russh::keys::{Algorithm, EcdsaCurve, PublicKeyOrCertificate};
+use russh::keys::{Algorithm, EcdsaCurve, PublicKey, PublicKeyOrCertificate};
 use russh::{Channel, Names, Preferred, cipher, compression, kex, mac};
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -14,16 +14,37 @@ use std::time::Duration;
 /// Why the connection ended, once it has.
 pub(super) type Ended = Arc<OnceLock<String>>;
 
+/// What is done with a host key while none is pinned for this boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// It is pinned at once.
+    OnFirstUse,
+    /// It is let through and not pinned: whoever connects has the pod prove itself first.
+    OnProof,
+    /// It is refused: somebody else must have proven the pod before.
+    Pinned,
+}
+
+/// A host key that was let through and is not pinned yet.
+pub(super) type Unproven = Arc<OnceLock<PublicKey>>;
+
 /// The client's side of one connection.
 pub(super) struct HostCheck {
     target: SshTarget,
+    trust: Trust,
+    unproven: Unproven,
     shown: Option<Algorithm>,
     ended: Ended,
 }
 
 impl HostCheck {
-    pub(super) fn new(target: &SshTarget) -> Self {
-        Self { target: target.clone(), shown: None, ended: Ended::default() }
+    pub(super) fn new(target: &SshTarget, trust: Trust) -> Self {
+        let (unproven, ended) = (Unproven::default(), Ended::default());
+        Self { target: target.clone(), trust, unproven, shown: None, ended }
+    }
+
+    pub(super) fn unproven(&self) -> Unproven {
+        Arc::clone(&self.unproven)
     }
 
     pub(super) fn ended(&self) -> Ended {
@@ -94,14 +115,33 @@ impl client::Handler for HostCheck {
         }
         let key = shown.public_key();
         self.shown = Some(key.algorithm());
-        let target = self.target.clone();
+        // At a new key exchange before the proof.
+        if self.unproven.get().is_some_and(|known| known.key_data() != key.key_data()) {
+            return Err(LinkError::HostKey("the server changed its host key".to_owned()));
+        }
+        let (target, trust, shown) = (self.target.clone(), self.trust, key.clone());
         // The file is locked and flushed to disk, which may take a while.
         let checked = tokio::task::spawn_blocking(move || {
             let name = BootName::new(&target.pod_id.0, &target.boot)?;
-            known_hosts::check(&target.known_hosts, name, &key)
+            match trust {
+                Trust::OnFirstUse => {
+                    known_hosts::check(&target.known_hosts, name, &shown).map(|()| true)
+                }
+                Trust::OnProof | Trust::Pinned => {
+                    known_hosts::compare(&target.known_hosts, name, &shown)
+                }
+            }
         });
         match checked.await {
-            Ok(Ok(())) => Ok(true),
+            Ok(Ok(true)) => Ok(true),
+            Ok(Ok(false)) if self.trust == Trust::Pinned => Err(LinkError::HostKey(
+                "no host key is pinned for this boot yet, and files go only to a pod that has proven which one it is"
+                    .to_owned(),
+            )),
+            Ok(Ok(false)) => {
+                let _ = self.unproven.set(key);
+                Ok(true)
+            }
             Ok(Err(error)) if error.is_verdict() => Err(LinkError::HostKey(error.to_string())),
             Ok(Err(error)) => Err(LinkError::Local(error.to_string())),
             Err(error) => Err(LinkError::Local(format!("the host key check broke off: {error}"))),

@@ -150,6 +150,14 @@ pub fn check(path: &Path, name: BootName<'_>, key: &PublicKey) -> Result<(), Kno
     })
 }
 
+/// Compares `key` with what is pinned for this boot and writes nothing: `false` when nothing is.
+///
+/// # Errors
+/// As [`check`].
+pub fn compare(path: &Path, name: BootName<'_>, key: &PublicKey) -> Result<bool, KnownHostsError> {
+    is_pinned(path, &file::read(path)?, name, key)
+}
+
 /// Forgets every key of a pod, whatever the boot. For a start, which makes new ones.
 ///
 /// # Errors

@@ -8,10 +8,12 @@ mod handler;
 pub mod identity;
 pub mod known_hosts;
 mod pod_shell;
+mod proof;
 mod stalled_write;
 
 pub use connection::Connection;
 pub use pod_shell::PodShell;
+pub use proof::Proof;
 
 pub(crate) use exec::{Tail, signal_text};
 

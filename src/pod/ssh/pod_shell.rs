@@ -2,7 +2,7 @@
 //! it has died.
 
 use super::connection::{Connection, NotStarted};
-use super::{SshTarget, Tuning};
+use super::{Proof, SshTarget, Tuning};
 use crate::domain::RemoteCommand;
 use crate::pod::{ExecLimits, ExecOutput, Shell, ShellError};
 use async_trait::async_trait;
@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 pub struct PodShell {
     target: SshTarget,
     tuning: Tuning,
+    proof: Option<Proof>,
     connection: Mutex<Option<Arc<Connection>>>,
 }
 
@@ -21,7 +22,13 @@ impl PodShell {
     /// A shell that connects when the first command comes.
     #[must_use]
     pub fn new(target: SshTarget, tuning: Tuning) -> Self {
-        Self { target, tuning, connection: Mutex::new(None) }
+        Self { target, tuning, proof: None, connection: Mutex::new(None) }
+    }
+
+    /// The same for a machine that has to prove which pod it is before it is sent anything else.
+    #[must_use]
+    pub fn proving(self, proof: Proof) -> Self {
+        Self { proof: Some(proof), ..self }
     }
 
     /// Where it leads to.
@@ -46,7 +53,11 @@ impl PodShell {
         if let Some(connection) = current.as_ref().filter(|connection| !connection.is_closed()) {
             return Ok(Arc::clone(connection));
         }
-        let connection = Arc::new(Connection::connect(&self.target, &self.tuning).await?);
+        let made = match &self.proof {
+            Some(proof) => proof.connect(&self.target, &self.tuning).await?,
+            None => Connection::connect(&self.target, &self.tuning).await?,
+        };
+        let connection = Arc::new(made);
         *current = Some(Arc::clone(&connection));
         Ok(connection)
     }

@@ -1,10 +1,12 @@
 //! What was received, against the pod's list: what may be put in place, and what is missing.
 
 use super::TransferError;
-use super::manifest::{Check, Entry, Manifest};
+use super::apart::LocalNames;
+use super::manifest::{Check, Entry, Manifest, Stamp};
 use super::rsync_run::PARTIAL_DIR;
+use super::verified::{Here, Known, Verified};
 use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,6 +25,25 @@ pub(super) struct Checked {
     pub(super) left_out: BTreeMap<PathBuf, &'static str>,
     /// What is in the staging tree and not on the pod's list.
     pub(super) unasked: Vec<PathBuf>,
+    /// Files whose hash was just found equal, as they were when it was.
+    pub(super) equal: BTreeMap<PathBuf, Here>,
+    /// Files that neither side has changed since their hash was found equal.
+    pub(super) unchanged: Vec<Known>,
+}
+
+/// Where things are kept here, and what was equal before.
+#[derive(Debug)]
+pub(super) struct Local {
+    pub(super) dir: PathBuf,
+    pub(super) names: LocalNames,
+    pub(super) check: Check,
+}
+
+impl Local {
+    /// Where a path of the pod is kept.
+    pub(super) fn path(&self, path: &Path) -> PathBuf {
+        self.dir.join(self.names.of(path))
+    }
 }
 
 /// Compares the staging tree, and behind it what is already in place, with the pod's list.
@@ -30,9 +51,8 @@ pub(super) struct Checked {
 pub(super) fn check(
     manifest: &Manifest,
     tree: &Path,
-    local_dir: &Path,
-    check: Check,
-    case_blind: bool,
+    local: &Local,
+    verified: &Verified,
 ) -> Result<Checked, TransferError> {
     let mut checked = Checked::default();
     let mut staged = BTreeMap::new();
@@ -53,13 +73,13 @@ pub(super) fn check(
             }
             (Entry::Link, _) => {
                 // The client drops links that lead out; one that is here already is not sent.
-                let is_here = fs::symlink_metadata(local_dir.join(path))
+                let is_here = fs::symlink_metadata(local.path(path))
                     .is_ok_and(|meta| meta.file_type().is_symlink());
                 if !is_here {
                     checked.left_out.insert(path.clone(), LEADS_OUT);
                 }
             }
-            (Entry::File { size, hash }, found) => {
+            (Entry::File { size, stamp, hash }, found) => {
                 let (here, is_staged) = match found {
                     Some(Found::File { special: true }) => {
                         checked.bad.insert(path.clone(), "it came with setuid or setgid");
@@ -70,33 +90,30 @@ pub(super) fn check(
                         checked.bad.insert(path.clone(), "something else came under its name");
                         continue;
                     }
-                    None => (local_dir.join(path), false),
+                    None => (local.path(path), false),
                 };
-                match difference(&here, *size, hash.as_ref(), check) {
-                    Some(why) => {
+                let known = Some(verified).filter(|_| local.check == Check::Hashes && !is_staged);
+                if let Some(known) = known.and_then(|all| all.unchanged(path, *size, stamp, &here))
+                {
+                    checked.unchanged.push(known.clone());
+                    continue;
+                }
+                match compare(&here, *size, hash.as_ref(), local.check) {
+                    Ok(equal) => {
+                        checked.equal.extend(equal.map(|equal| (path.clone(), equal)));
+                        if is_staged {
+                            checked.good.push(path.clone());
+                        }
+                    }
+                    Err(why) => {
                         checked.bad.insert(path.clone(), why);
                     }
-                    None if is_staged => checked.good.push(path.clone()),
-                    None => {}
                 }
             }
         }
     }
-    checked.unasked.extend(staged.into_keys());
-    if case_blind {
-        // One of them overwrote the other on its way in, and nobody can say which.
-        let twins: BTreeSet<PathBuf> = manifest.twins().into_iter().flatten().collect();
-        let is_twin = |path: &PathBuf| path.ancestors().any(|part| twins.contains(part));
-        let (apart, good) = checked.good.into_iter().partition(is_twin);
-        checked.good = good;
-        let apart: Vec<PathBuf> = apart;
-        for path in apart {
-            checked.bad.insert(
-                path,
-                "its name differs from another only by case, and this disk cannot tell them apart",
-            );
-        }
-    }
+    let strangers = staged.into_keys().filter(|path| !local.names.is_apart(path));
+    checked.unasked.extend(strangers);
     Ok(checked)
 }
 
@@ -160,28 +177,50 @@ fn stays_inside(path: &Path, target: &Path) -> bool {
     })
 }
 
-fn difference(
+/// `Ok` when it is as the pod has it; with its marks when that was proven by its hash.
+fn compare(
     here: &Path,
     size: u64,
     hash: Option<&[u8; 32]>,
     check: Check,
-) -> Option<&'static str> {
-    let Ok(meta) = fs::symlink_metadata(here) else { return Some("it did not come") };
+) -> Result<Option<Here>, &'static str> {
+    let Ok(meta) = fs::symlink_metadata(here) else { return Err("it did not come") };
     if !meta.is_file() {
-        return Some("something else is in its place");
+        return Err("something else is in its place");
     }
     if meta.len() != size {
-        return Some("its size differs from the pod's");
+        return Err("its size differs from the pod's");
     }
-    match (check, hash) {
-        (Check::Sizes, _) => None,
-        (Check::Hashes, None) => Some("the pod could not read it"),
-        (Check::Hashes, Some(hash)) => match hash_of(here) {
-            Ok(own) if own == *hash => None,
-            Ok(_) => Some("its content differs from the pod's"),
-            Err(_) => Some("it cannot be read here"),
-        },
+    let hash = match (check, hash) {
+        (Check::Sizes, _) => return Ok(None),
+        (Check::Hashes, None) => {
+            return Err("the pod could not read it, or it changed meanwhile");
+        }
+        (Check::Hashes, Some(hash)) => hash,
+    };
+    // Looked at before it is read: what changes it meanwhile changes these.
+    let marks = Here::of(here).map_err(|_| "it cannot be read here")?;
+    match hash_of(here) {
+        Ok(own) if own == *hash => Ok(Some(marks)),
+        Ok(_) => Err("its content differs from the pod's"),
+        Err(_) => Err("it cannot be read here"),
     }
+}
+
+/// What of a list has to be hashed on the pod: everything that is not known to be unchanged.
+pub(super) fn unproven<'a>(
+    manifest: &'a Manifest,
+    local: &Local,
+    verified: &Verified,
+) -> Vec<(&'a Path, u64)> {
+    let is_proven = |path: &Path, size: u64, stamp: &Stamp| {
+        verified.unchanged(path, size, stamp, &local.path(path)).is_some()
+    };
+    manifest
+        .files()
+        .filter(|(path, size, stamp)| !is_proven(path, *size, stamp))
+        .map(|(path, size, _)| (path, size))
+        .collect()
 }
 
 fn hash_of(path: &Path) -> io::Result<[u8; 32]> {
@@ -222,12 +261,12 @@ mod tests {
 
     fn file(content: &[u8]) -> Entry {
         let hash = Some(Sha256::digest(content).into());
-        Entry::File { size: content.len() as u64, hash }
+        Entry::File { size: content.len() as u64, stamp: Stamp::default(), hash }
     }
 
     fn manifest(entries: &[(&str, Entry)]) -> Manifest {
         let entries = entries.iter().map(|(path, entry)| (PathBuf::from(path), entry.clone()));
-        Manifest { entries: entries.collect() }
+        Manifest { entries: entries.collect(), ..Manifest::default() }
     }
 
     fn folders() -> (tempfile::TempDir, PathBuf, PathBuf) {
@@ -259,7 +298,9 @@ mod tests {
         entries.extend([("link", Entry::Link), ("out", Entry::Link), ("pipe", Entry::Other)]);
         let manifest = manifest(&entries);
 
-        let checked = check(&manifest, &tree, &local, Check::Hashes, false).unwrap();
+        let kept = |check| Local { dir: local.clone(), names: LocalNames::default(), check };
+        let nothing = Verified::default();
+        let checked = check(&manifest, &tree, &kept(Check::Hashes), &nothing).unwrap();
         let names = |paths: &mut dyn Iterator<Item = &PathBuf>| -> Vec<String> {
             paths.map(|path| path.display().to_string()).collect()
         };
@@ -271,19 +312,12 @@ mod tests {
         assert_eq!(names(&mut checked.left_out.keys()), ["out", "pipe"]);
         assert_eq!(names(&mut checked.unasked.iter()), ["unasked"]);
 
-        let by_size = check(&manifest, &tree, &local, Check::Sizes, false).unwrap();
+        let equal = [PathBuf::from("good"), PathBuf::from("kept")];
+        assert!(checked.equal.keys().eq(&equal), "{:?}", checked.equal);
+
+        let by_size = check(&manifest, &tree, &kept(Check::Sizes), &nothing).unwrap();
+        assert!(by_size.equal.is_empty(), "a size proves nothing");
         assert!(!by_size.bad.contains_key(Path::new("odd")));
         assert!(by_size.bad.contains_key(Path::new("cut")));
-    }
-
-    #[test]
-    fn a_disk_that_is_blind_to_case_never_passes_one_file_for_two() {
-        let (_folder, tree, local) = folders();
-        fs::write(tree.join("a"), "whole").unwrap();
-        fs::write(tree.join("b"), "whole").unwrap();
-        let entries = [("A", file(b"x")), ("a", file(b"whole")), ("b", file(b"whole"))];
-        let checked = check(&manifest(&entries), &tree, &local, Check::Hashes, true).unwrap();
-        assert_eq!(checked.good, [PathBuf::from("b")]);
-        assert_eq!(checked.bad.len(), 2);
     }
 }

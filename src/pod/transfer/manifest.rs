@@ -3,11 +3,11 @@
 
 use super::TransferError;
 use crate::domain::{RemoteCommand, Script};
-use crate::pod::{ExecLimits, ExecStatus, Shell};
+use crate::pod::{ExecLimits, ExecStatus, Shell, ShellErrorKind};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
-use std::path::{Component, PathBuf};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// The script that makes the list.
@@ -17,14 +17,49 @@ pub const MANIFEST: Script =
 /// A list longer than this many bytes is refused; it would be some two million files.
 const LONGEST: usize = 256 << 20;
 
+/// How the list begins. What stands before it, the shell's start-up files wrote.
+const FIRST: &[u8] = b"podtether-list\0";
+
 /// How closely what was received is compared with what the pod has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Every file's SHA-256. For the pull that counts.
+    /// Every file's SHA-256, computed anew where either side has changed since it was last equal.
+    /// For the pull that counts.
     Hashes,
     /// Every file's size. For pulls while a job still writes: hashing reads every byte that the
     /// pod has.
     Sizes,
+}
+
+/// A file on the volume that proves that the volume is there, and is the one that is meant (D08).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marker {
+    /// Its path on the pod.
+    pub path: String,
+    /// Its first line.
+    pub token: String,
+}
+
+/// Which folder is listed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source<'a> {
+    pub(super) folder: &'a str,
+    pub(super) marker: Option<&'a Marker>,
+}
+
+/// What changes whenever a file does: the times of content and inode and the inode's number, in
+/// the pod's spelling. Compared, never reckoned with, except for the second of the latest change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub(super) struct Stamp(pub(super) String);
+
+impl Stamp {
+    /// The latest change, in seconds of the Unix epoch.
+    pub(super) fn changed_at(&self) -> Option<i64> {
+        let second = |text: &str| text.split('.').next()?.parse::<i64>().ok();
+        let mut times = self.0.split('/');
+        Some(second(times.next()?)?.max(second(times.next()?)?))
+    }
 }
 
 /// What the pod has under one path.
@@ -32,6 +67,7 @@ pub enum Check {
 pub(super) enum Entry {
     File {
         size: u64,
+        stamp: Stamp,
         hash: Option<[u8; 32]>,
     },
     Link,
@@ -43,27 +79,37 @@ pub(super) enum Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Manifest {
     pub(super) entries: BTreeMap<PathBuf, Entry>,
+    /// The pod's clock before it looked, in seconds of the Unix epoch.
+    pub(super) taken_at: i64,
+    /// Free on the folder's file system, in bytes.
+    pub(super) free: u64,
+    /// What start-up files of the pod's shell wrote in front.
+    pub(super) noise: String,
 }
 
 impl Manifest {
-    /// Asks the pod.
+    /// Asks the pod for a list, and for the hashes of the files that are `named`.
     pub(super) async fn of(
         shell: &dyn Shell,
-        folder: &str,
-        check: Check,
+        source: Source<'_>,
+        named: &[&Path],
         timeout: Duration,
     ) -> Result<Self, TransferError> {
-        let mode = match check {
-            Check::Hashes => "hashes",
-            Check::Sizes => "sizes",
-        };
-        let command = RemoteCommand::script(MANIFEST, [folder, mode]);
+        let folder = source.folder;
+        let marker = source.marker.into_iter().flat_map(|marker| [&*marker.path, &*marker.token]);
+        let words = std::iter::once(folder).chain(marker);
+        let command = RemoteCommand::script(MANIFEST, words).with_stdin(names(named));
         let limits = ExecLimits { timeout, stdout_bytes: LONGEST, stderr_bytes: 2000 };
         let fault = |detail: String| TransferError::NotListed { folder: folder.to_owned(), detail };
         let mut tries = 0;
         loop {
-            let output = shell.run(&command, limits).await?;
             tries += 1;
+            let output = match shell.run(&command, limits).await {
+                Ok(output) => output,
+                // It only reads, so it may be asked again.
+                Err(error) if error.kind == ShellErrorKind::Lost && tries < 3 => continue,
+                Err(error) => return Err(error.into()),
+            };
             match output.status {
                 ExecStatus::Code(0) if output.stdout.is_truncated() => {
                     return Err(fault("it holds too many files to list".to_owned()));
@@ -74,6 +120,12 @@ impl Manifest {
                 }
                 ExecStatus::Code(3) => {
                     return Err(TransferError::NoSuchFolder { folder: folder.to_owned() });
+                }
+                ExecStatus::Code(5) => {
+                    return Err(TransferError::NotMounted {
+                        folder: folder.to_owned(),
+                        detail: output.stderr.text().trim().to_owned(),
+                    });
                 }
                 // A folder that vanishes while it is being listed.
                 ExecStatus::Code(4) if tries < 3 => {}
@@ -86,56 +138,96 @@ impl Manifest {
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let mut records: Vec<&[u8]> = bytes.strip_suffix(b"\0")?.split(|byte| *byte == 0).collect();
+        let begin = bytes.windows(FIRST.len()).position(|window| window == FIRST)?;
+        let (noise, list) = bytes.split_at(begin);
+        let list = list.strip_prefix(FIRST)?;
+        let mut records: Vec<&[u8]> = list.strip_suffix(b"\0")?.split(|byte| *byte == 0).collect();
         if records.pop()? != b"end" {
             return None;
         }
-        let mut entries = BTreeMap::new();
+        let noise: String = String::from_utf8_lossy(noise).trim().chars().take(200).collect();
+        let mut read = Self { noise, ..Self::default() };
         for record in records {
             if let Some((hash, path)) = hash_record(record) {
                 // A file that appeared after the list was made has no entry; the next pull has it.
-                if let Some(Entry::File { hash: known, .. }) = entries.get_mut(&path) {
+                if let Some(Entry::File { hash: known, .. }) = read.entries.get_mut(&path) {
                     *known = Some(hash);
                 }
                 continue;
             }
-            let mut fields = record.splitn(3, |byte| *byte == b' ');
-            let (kind, size, path) = (fields.next()?, fields.next()?, fields.next()?);
-            let size = std::str::from_utf8(size).ok()?.parse().ok()?;
+            let mut fields = record.splitn(4, |byte| *byte == b' ');
+            let (kind, number) = (fields.next()?, std::str::from_utf8(fields.next()?).ok()?);
+            let stamp = std::str::from_utf8(fields.next()?).ok()?;
             let entry = match kind {
-                b"f" => Entry::File { size, hash: None },
+                b"t" => {
+                    read.taken_at = number.parse().ok()?;
+                    continue;
+                }
+                b"v" => {
+                    read.free = number.parse().ok()?;
+                    continue;
+                }
+                b"f" => Entry::File {
+                    size: number.parse().ok()?,
+                    stamp: Stamp(stamp.to_owned()),
+                    hash: None,
+                },
                 b"l" => Entry::Link,
                 b"o" => Entry::Other,
                 _ => return None,
             };
-            entries.insert(inside(path)?, entry);
+            read.entries.insert(inside(fields.next()?)?, entry);
         }
-        Some(Self { entries })
+        Some(read)
+    }
+
+    /// The regular files.
+    pub(super) fn files(&self) -> impl Iterator<Item = (&Path, u64, &Stamp)> {
+        self.entries.iter().filter_map(|(path, entry)| match entry {
+            Entry::File { size, stamp, .. } => Some((path.as_path(), *size, stamp)),
+            Entry::Link | Entry::Other => None,
+        })
     }
 
     /// Bytes of all files.
     pub(super) fn bytes(&self) -> u64 {
-        let size = |entry: &Entry| match entry {
-            Entry::File { size, .. } => *size,
-            Entry::Link | Entry::Other => 0,
-        };
-        self.entries.values().map(size).fold(0, u64::saturating_add)
+        self.files().map(|(_, size, _)| size).fold(0, u64::saturating_add)
     }
 
-    /// Groups of paths that a file system blind to case would take for one.
-    pub(super) fn twins(&self) -> Vec<Vec<PathBuf>> {
-        let mut groups: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-        for path in self.entries.keys() {
-            // Folders too: `A/x` and `a/y` would end in one folder.
-            for part in path.ancestors().filter(|part| !part.as_os_str().is_empty()) {
-                let group = groups.entry(part.to_string_lossy().to_lowercase()).or_default();
-                if !group.iter().any(|known| known == part) {
-                    group.push(part.to_owned());
-                }
+    /// Takes over what an earlier list has hashed, where nothing has changed since and the last
+    /// change had long been over when it was made.
+    pub(super) fn take_over(&mut self, earlier: &Self, settled: Duration) {
+        for (path, entry) in &mut self.entries {
+            let Entry::File { size, stamp, hash: hash @ None } = entry else { continue };
+            let Some(Entry::File { size: size_then, stamp: stamp_then, hash: known }) =
+                earlier.entries.get(path)
+            else {
+                continue;
+            };
+            if size == size_then && stamp == stamp_then && earlier.is_settled(stamp, settled) {
+                *hash = *known;
             }
         }
-        groups.into_values().filter(|group| group.len() > 1).collect()
     }
+
+    /// Whether a file's last change was over for so long, by the pod's clock. A file that changes
+    /// twice within one tick of its file system's clock keeps its stamp.
+    pub(super) fn is_settled(&self, stamp: &Stamp, settled: Duration) -> bool {
+        let settled = i64::try_from(settled.as_secs()).unwrap_or(i64::MAX);
+        stamp.changed_at().is_some_and(|at| at <= self.taken_at.saturating_sub(settled))
+    }
+}
+
+/// Names as the scripts and rsync's `--from0` read them.
+pub(super) fn names(paths: &[&Path]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for path in paths {
+        // A name may begin with what rsync would take for a comment or an option.
+        text.extend_from_slice(b"./");
+        text.extend_from_slice(path.as_os_str().as_bytes());
+        text.push(0);
+    }
+    text
 }
 
 /// `<64 hex><two characters>./<path>`.
@@ -159,17 +251,26 @@ fn inside(bytes: &[u8]) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
     use std::fs;
-    use std::path::Path;
+    use std::io::{Seek as _, Write as _};
 
-    fn list(folder: &Path, mode: &str, path: Option<&Path>) -> Manifest {
+    fn run(arguments: &[&OsStr], stdin: &[u8], path: Option<&Path>) -> std::process::Output {
         #[expect(clippy::disallowed_methods, reason = "the test runs the script")]
         let mut bash = std::process::Command::new("/bin/bash");
-        bash.args(["-c", MANIFEST.text, MANIFEST.name]).arg(folder).arg(mode);
+        bash.args(["-c", MANIFEST.text, MANIFEST.name]).args(arguments);
         if let Some(path) = path {
-            bash.env("PATH", path);
+            let usual = std::env::join_paths([path, Path::new("/usr/bin"), Path::new("/bin")]);
+            bash.env("PATH", usual.unwrap());
         }
-        let output = bash.output().unwrap();
+        let mut names = tempfile::tempfile().unwrap();
+        names.write_all(stdin).unwrap();
+        names.rewind().unwrap();
+        bash.stdin(names).output().unwrap()
+    }
+
+    fn list(folder: &Path, named: &[&Path], path: Option<&Path>) -> Manifest {
+        let output = run(&[folder.as_os_str()], &names(named), path);
         assert!(output.status.success(), "{output:?}");
         Manifest::parse(&output.stdout).unwrap()
     }
@@ -186,22 +287,45 @@ mod tests {
         }
         fs::write(folder.path().join("empty"), "").unwrap();
         std::os::unix::fs::symlink("a", folder.path().join("link")).unwrap();
-        let manifest = list(folder.path(), "hashes", None);
+        let sizes = list(folder.path(), &[], None);
+        let all: Vec<&Path> = sizes.files().map(|(path, _, _)| path).collect();
+        let manifest = list(folder.path(), &all, None);
         assert_eq!(manifest.entries.len(), names.len() + 2);
         for name in names {
             use sha2::Digest as _;
             let hash = Some(sha2::Sha256::digest(name.as_bytes()).into());
             let entry = &manifest.entries[&PathBuf::from("sub dir").join(name)];
-            assert_eq!(entry, &Entry::File { size: name.len() as u64, hash }, "{name}");
+            let Entry::File { size, hash: found, stamp } = entry else { panic!("{name}") };
+            assert_eq!((*size, *found), (name.len() as u64, hash), "{name}");
+            let now = manifest.taken_at;
+            assert!(stamp.changed_at().is_some_and(|at| (now - 60..=now).contains(&at)));
         }
         assert_eq!(manifest.entries[&PathBuf::from("link")], Entry::Link);
-        let sizes = list(folder.path(), "sizes", None);
         assert_eq!(sizes.bytes(), manifest.bytes());
-        assert_eq!(sizes.entries[&PathBuf::from("empty")], Entry::File { size: 0, hash: None });
+        assert!(manifest.free > 0 && manifest.noise.is_empty());
+        let hash_of = |list: &Manifest, name: &str| match &list.entries[Path::new(name)] {
+            Entry::File { hash, .. } => *hash,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(hash_of(&sizes, "empty"), None);
+        let one = list(folder.path(), &[Path::new("empty"), Path::new("no such")], None);
+        assert!(hash_of(&one, "empty").is_some() && hash_of(&one, "sub dir/a").is_none());
         if cfg!(target_os = "linux") {
             let tools = mac_tools();
-            assert_eq!(list(folder.path(), "hashes", Some(tools.path())), manifest);
-            assert_eq!(list(folder.path(), "sizes", Some(tools.path())), sizes);
+            let found = list(folder.path(), &all, Some(tools.path()));
+            let bare = |list: &Manifest| -> Vec<(PathBuf, Option<Option<[u8; 32]>>)> {
+                let entries = list.entries.iter();
+                entries
+                    .map(|(path, entry)| match entry {
+                        Entry::File { hash, stamp, .. } => {
+                            assert!(stamp.changed_at().is_some(), "{stamp:?}");
+                            (path.clone(), Some(*hash))
+                        }
+                        _ => (path.clone(), None),
+                    })
+                    .collect()
+            };
+            assert_eq!(bare(&found), bare(&manifest));
         }
     }
 
@@ -216,7 +340,7 @@ mod tests {
             ),
             (
                 "stat",
-                r#"[[ $1 == -f && $2 == %z ]] || exit 1; shift 2; exec /usr/bin/stat -c %s "$@""#,
+                r#"[[ $1 == -f && $2 == '%z %Fm/%Fc/%i' ]] || exit 1; shift 2; exec /usr/bin/stat -c '%s %.9Y/%.9Z/%i' "$@""#,
             ),
             (
                 "shasum",
@@ -230,29 +354,74 @@ mod tests {
         folder
     }
 
+    /// D08: a volume that is not mounted has no marker, another one has another.
+    #[test]
+    fn a_volume_without_its_marker_is_not_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        let marker = folder.path().join("identity");
+        fs::write(folder.path().join("a"), "a").unwrap();
+        let ask = |token: &str| {
+            let words = [folder.path().as_os_str(), marker.as_os_str(), OsStr::new(token)];
+            let output = run(&words, b"", None);
+            (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        };
+        let (code, said) = ask("ours");
+        assert!(code == Some(5) && said.contains("there is no"), "{code:?} {said}");
+        fs::write(&marker, "theirs\n").unwrap();
+        let (code, said) = ask("ours");
+        assert!(code == Some(5) && said.contains("names theirs"), "{code:?} {said}");
+        fs::write(&marker, "ours\nmore\n").unwrap();
+        assert_eq!(ask("ours").0, Some(0));
+    }
+
     #[test]
     fn a_list_that_is_cut_short_or_leads_out_is_no_list() {
         for text in [
             "",
             "end",
-            "f 1 a\0",
-            "f 1 a\0en\0",
-            "f 1 ../a\0end\0",
-            "f 1 /a\0end\0",
-            "f x a\0end\0",
-            "f 1 \0end\0",
-            "q 1 a\0end\0",
+            "f 1 s a\0",
+            "f 1 s a\0en\0",
+            "f 1 s ../a\0end\0",
+            "f 1 s /a\0end\0",
+            "f x s a\0end\0",
+            "f 1 s \0end\0",
+            "f 1 a\0end\0",
+            "q 1 s a\0end\0",
         ] {
-            assert_eq!(Manifest::parse(text.as_bytes()), None, "{text:?}");
+            let list = format!("podtether-list\0{text}");
+            assert_eq!(Manifest::parse(list.as_bytes()), None, "{text:?}");
         }
-        assert_eq!(Manifest::parse(b"end\0"), Some(Manifest::default()));
+        assert_eq!(Manifest::parse(b"end\0"), None);
+        assert_eq!(Manifest::parse(b"podtether-list\0end\0"), Some(Manifest::default()));
+    }
+
+    /// What a talkative ~/.bashrc writes is told and does no harm.
+    #[test]
+    fn what_the_shell_wrote_in_front_is_told_apart() {
+        let list =
+            b"Welcome, root!\nf 3 \0end\0podtether-list\0t 9 - -\0v 7 - -\0f 1 2.5/3.5/4 a\0end\0";
+        let manifest = Manifest::parse(list).unwrap();
+        assert!(manifest.noise.starts_with("Welcome, root!"));
+        assert_eq!((manifest.entries.len(), manifest.taken_at, manifest.free), (1, 9, 7));
     }
 
     #[test]
-    fn names_that_differ_only_by_case_are_found() {
-        let manifest = Manifest::parse(b"f 1 A/x\0f 1 a/y\0f 1 b\0f 1 B\0f 1 c\0end\0").unwrap();
-        let twins = manifest.twins();
-        let named = |a: &str, b: &str| vec![PathBuf::from(a), PathBuf::from(b)];
-        assert_eq!(twins, [named("A", "a"), named("B", "b")]);
+    fn a_hash_is_taken_over_only_where_nothing_has_changed_and_the_change_was_long_over() {
+        let list = |text: &str| {
+            Manifest::parse(format!("podtether-list\0t 100 - -\0{text}end\0").as_bytes()).unwrap()
+        };
+        let hash = "ab".repeat(32);
+        let earlier = list(&format!(
+            "f 1 9/9/1 a\0f 1 9/9/2 b\0f 1 99/99/3 c\0{hash}  ./a\0{hash}  ./b\0{hash}  ./c\0"
+        ));
+        let mut now = list("f 1 9/9/1 a\0f 1 9/10/2 b\0f 1 99/99/3 c\0f 1 9/9/4 d\0");
+        now.take_over(&earlier, Duration::from_secs(60));
+        let hashed: Vec<&Path> = now
+            .entries
+            .iter()
+            .filter(|(_, entry)| matches!(entry, Entry::File { hash: Some(_), .. }))
+            .map(|(path, _)| path.as_path())
+            .collect();
+        assert_eq!(hashed, [Path::new("a")]);
     }
 }

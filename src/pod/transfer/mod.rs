@@ -2,26 +2,35 @@
 //! then renamed into place. Nothing local is ever deleted, and an interrupted pull goes on where
 //! it was.
 
+mod apart;
 mod check;
 mod manifest;
 mod outcome;
 mod place;
 mod pull;
+mod receive;
+mod remote_rsync;
+mod room;
 mod rsync;
 mod rsync_run;
+mod say;
 mod staging;
 mod stdio;
+mod stream_mark;
 mod tar;
 pub mod transport;
+mod verified;
 mod words;
 
-pub use manifest::{Check, MANIFEST};
+pub use manifest::{Check, MANIFEST, Marker};
 pub use pull::pull;
 pub use rsync::{Family, RsyncProgram};
 pub use words::Words;
 
 use crate::pod::ShellError;
 use crate::pod::ssh::{SshTarget, Tuning};
+use chrono::{DateTime, Utc};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -48,6 +57,20 @@ pub struct PullRequest {
     pub check: Check,
     /// A transfer without progress for this long is ended and tried again.
     pub stall: Duration,
+    /// A file that proves that the volume is mounted and the right one; `None` asks for none.
+    pub marker: Option<Marker>,
+    /// Where the manifest of what was equal on both sides is kept from pull to pull. `None`, or a
+    /// file that is not there, has every file hashed.
+    pub manifest: Option<PathBuf>,
+    /// Whether to hash every file, also those that have not changed since they were equal.
+    pub rehash: bool,
+    /// How long ago a file's last change has to be before it may be taken for unchanged by its
+    /// times: clocks of file systems tick, and those of file servers differ from the pod's.
+    pub settled: Duration,
+    /// Bytes that have to stay free here.
+    pub keep_free: u64,
+    /// Whether names that differ only by case are one file here; `None` finds out.
+    pub case_blind: Option<bool>,
 }
 
 impl PullRequest {
@@ -71,6 +94,12 @@ impl PullRequest {
             staging_root: None,
             check: Check::Hashes,
             stall: Duration::from_secs(120),
+            marker: None,
+            manifest: None,
+            rehash: false,
+            settled: Duration::from_secs(60),
+            keep_free: 100 << 20,
+            case_blind: None,
         }
     }
 }
@@ -83,6 +112,23 @@ pub struct Progress {
     /// Bytes of all files that the pod had when the pull began, those that are here already among
     /// them.
     pub total_bytes: u64,
+    /// Files that this attempt has brought; tar does not tell.
+    pub files: u64,
+    /// All files that the pod had when the pull began.
+    pub total_files: u64,
+}
+
+impl fmt::Display for Progress {
+    /// For people: `12.0 of 345.6 MB, 3 of 20 files`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tenths = |bytes: u64| (bytes / 1_000_000, bytes / 100_000 % 10);
+        let ((here, part), (all, rest)) = (tenths(self.bytes), tenths(self.total_bytes));
+        write!(f, "{here}.{part} of {all}.{rest} MB")?;
+        match self.files {
+            0 => write!(f, ", {} files in all", self.total_files),
+            files => write!(f, ", {files} of {} files", self.total_files),
+        }
+    }
 }
 
 /// What carried the files.
@@ -109,6 +155,12 @@ pub struct PullReport {
     pub missing: Vec<String>,
     /// What somebody should know, one sentence each.
     pub warnings: Vec<String>,
+    /// Files that were compared by SHA-256 in this pull and found equal.
+    pub hashed: u64,
+    /// Files that neither side has changed since they were compared so by an earlier pull.
+    pub unchanged: u64,
+    /// When the first of those was compared.
+    pub unchanged_since: Option<DateTime<Utc>>,
     /// What carried them.
     pub carrier: Carrier,
     /// How long it took.
@@ -137,6 +189,31 @@ pub enum TransferError {
     EmptyFolder {
         /// The folder.
         folder: String,
+    },
+    /// The volume's marker is not there, which is how a volume looks that is not mounted (D08).
+    #[error(
+        "the volume on which {folder} should be is not mounted on the pod, or is another one ({detail}); nothing was pulled"
+    )]
+    NotMounted {
+        /// The folder.
+        folder: String,
+        /// What was found instead.
+        detail: String,
+    },
+    /// Not enough room here. Nothing was moved.
+    #[error(
+        "{} has room for {free} bytes; {missing} are to come and {keep_free} are to stay free, so nothing was pulled",
+        folder.display()
+    )]
+    NoRoom {
+        /// The local folder.
+        folder: PathBuf,
+        /// Bytes that are not here yet.
+        missing: u64,
+        /// Bytes that have to stay free.
+        keep_free: u64,
+        /// Bytes that are free.
+        free: u64,
     },
     /// The pod could not list the folder.
     #[error("the pod could not list {folder}: {detail}")]

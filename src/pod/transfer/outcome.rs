@@ -39,9 +39,13 @@ impl Outcome {
     }
 }
 
-/// What the code means, for a message.
-pub(super) const fn meaning(code: i32) -> &'static str {
+/// What the code means, for a message. `stderr` is what it said.
+pub(super) fn meaning(code: i32, stderr: &str) -> &'static str {
     match code {
+        // rsync's own words for bytes on the stream that are not rsync's.
+        2 if stderr.contains("is your shell clean") => {
+            "something that is not rsync wrote into the stream; see that the pod's shell says nothing by itself (~/.bashrc, /etc/profile.d)"
+        }
         1 => "options were wrong",
         2 => "the two rsyncs do not understand each other",
         3 => "files or folders could not be selected",

@@ -2,7 +2,7 @@
 //! the new one, and a file that was there before goes only when its successor is whole.
 
 use super::TransferError;
-use super::check::Checked;
+use super::check::{Checked, Local};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,18 +21,18 @@ pub(super) fn place(
     checked: &Checked,
     snapshots: &[PathBuf],
     tree: &Path,
-    local_dir: &Path,
+    local: &Local,
 ) -> Result<Placed, TransferError> {
     let mut placed = Placed::default();
     for folder in &checked.folders {
-        if let Err(why) = real_folder(local_dir, folder) {
+        if let Err(why) = real_folder(&local.dir, &local.names.of(folder)) {
             placed.refused.push((folder.clone(), why));
         }
     }
     for path in checked.good.iter().chain(snapshots) {
-        let (from, to) = (tree.join(path), local_dir.join(path));
-        let parent = path.parent().unwrap_or(Path::new(""));
-        if let Err(why) = real_folder(local_dir, parent) {
+        let (from, to) = (tree.join(path), local.path(path));
+        let parent = local.names.of(path.parent().unwrap_or(Path::new("")));
+        if let Err(why) = real_folder(&local.dir, &parent) {
             placed.refused.push((path.clone(), why));
             continue;
         }
@@ -92,7 +92,12 @@ mod tests {
         let folders = ["d", "e"].map(PathBuf::from).to_vec();
         let checked = Checked { folders, good, ..Checked::default() };
 
-        let placed = place(&checked, &[], &at("tree"), &at("local")).unwrap();
+        let local = Local {
+            dir: at("local"),
+            names: super::super::apart::LocalNames::default(),
+            check: super::super::Check::Hashes,
+        };
+        let placed = place(&checked, &[], &at("tree"), &local).unwrap();
         assert_eq!((placed.files, placed.bytes), (2, 6));
         let refused: Vec<&Path> = placed.refused.iter().map(|(path, _)| path.as_path()).collect();
         assert_eq!(refused, [Path::new("d"), Path::new("busy"), Path::new("d/x")]);

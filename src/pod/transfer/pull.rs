@@ -1,30 +1,26 @@
 //! The pull: list, receive, compare, receive again what differs, put in place.
 
-use super::check::{Checked, check};
-use super::manifest::{Check, Manifest};
-use super::outcome::{Outcome, meaning};
+use super::apart::LocalNames;
+use super::check::{Checked, Local, check, unproven};
+use super::manifest::{Check, Entry, Manifest, Source, names};
 use super::place::place;
-use super::rsync_run::{Ended, RsyncRunner, Which};
+use super::receive::Receiver;
+use super::rsync_run::Which;
 use super::staging::Staging;
-use super::{Carrier, Progress, PullReport, PullRequest, TransferError, tar, transport};
+use super::verified::{Found, Here, Verified};
+use super::{Progress, PullReport, PullRequest, TransferError, room, say};
 use crate::clock::{Clock as _, SystemClock};
-use crate::domain::RemoteCommand;
-use crate::pod::{ExecLimits, Shell, ShellErrorKind};
-use std::ffi::OsStr;
+use crate::pod::Shell;
+use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a transfer whose link breaks is taken up again.
-const ATTEMPTS: u32 = 3;
 /// How long the list without hashes may take: it asks for every file's size.
 const LISTING: Duration = Duration::from_secs(300);
 /// The slowest that a network volume is expected to be read when it is hashed, in bytes a second.
 const SLOWEST_HASHING: u64 = 30_000_000;
-/// Files that are never empty when they are whole (D02).
-const NEVER_EMPTY: [&str; 5] = ["pt", "pth", "ckpt", "safetensors", "onnx"];
 
 /// Pulls a folder. `shell` leads to the same pod; it lists the folder, the files come over a
 /// connection of their own. `progress` is called often.
@@ -40,49 +36,75 @@ pub async fn pull(
     let clock = SystemClock::new();
     refuse_odd_path(&request.remote_dir)?;
     let folder = request.remote_dir.as_str();
+    let source = Source { folder, marker: request.marker.as_ref() };
     // Before anything else: an empty source is what an unmounted volume looks like.
-    let before = Manifest::of(shell, folder, Check::Sizes, LISTING).await?;
+    let before = Manifest::of(shell, source, &[], LISTING).await?;
     if before.entries.is_empty() {
         return Err(TransferError::EmptyFolder { folder: folder.to_owned() });
     }
-    let total_bytes = before.bytes();
-    let local_dir = prepare(&request.local_dir)?;
-    let staging = Arc::new(Staging::open(request, &local_dir)?);
-    let case_blind = staging.is_case_blind()?;
-    let mut run = Run {
-        request,
-        shell,
-        staging: &staging,
-        runner: match &request.rsync {
-            Some(rsync) => Some(RsyncRunner::new(request, rsync)?),
-            None => None,
-        },
-        total_bytes,
-        received: 0,
-        warnings: request.rsync.iter().filter_map(|rsync| rsync.warning()).collect(),
-        breaks: 0,
+    let dir = prepare(&request.local_dir)?;
+    let staging = Arc::new(Staging::open(request, &dir)?);
+    room::check(&before, &dir, staging.root(), request.keep_free)?;
+    let verified = Arc::new(match &request.manifest {
+        Some(path) if !request.rehash => Verified::read(path, folder),
+        _ => Verified::default(),
+    });
+    let case_blind = match request.case_blind {
+        Some(known) => known,
+        None => staging.is_case_blind()?,
     };
+    let local = |manifest: &Manifest| {
+        let names = if case_blind { LocalNames::blind(manifest) } else { LocalNames::default() };
+        Arc::new(Local { dir: dir.clone(), names, check: request.check })
+    };
+    let mut here = local(&before);
 
-    run.receive(Which::All { kept: &local_dir }, &mut progress).await?;
-    let compare = async |manifest: &Manifest| {
-        let (manifest, tree) = (manifest.clone(), staging.tree().to_owned());
-        let (local_dir, how) = (local_dir.clone(), request.check);
-        tokio::task::spawn_blocking(move || check(&manifest, &tree, &local_dir, how, case_blind))
+    let (rest, again) = (staging.list_path("rest"), staging.list_path("again"));
+    let to_hash = unproven(&before, &here, &verified);
+    let links = before.entries.iter().filter(|(_, entry)| **entry == Entry::Link);
+    let not_here = to_hash.iter().map(|(path, _)| *path).chain(links.map(|(path, _)| &**path));
+    write_list(&rest, not_here)?;
+    let mut to_hash: BTreeSet<PathBuf> = match request.check {
+        Check::Hashes => to_hash.into_iter().map(|(path, _)| path.to_owned()).collect(),
+        Check::Sizes => BTreeSet::new(),
+    };
+    let of = Progress {
+        total_bytes: before.bytes(),
+        total_files: before.files().count() as u64,
+        ..Progress::default()
+    };
+    let mut receiver = Receiver::new(request, shell, Arc::clone(&staging), of)?;
+    receiver.receive(Which::All { kept: &dir }, &rest, staging.tree(), &mut progress).await?;
+
+    let mut manifest = hashed(shell, source, &before, &to_hash).await?;
+    here = local(&manifest);
+    let compare = async |list: &Manifest, tree: &Path, here: &Arc<Local>| {
+        let (list, tree) = (list.clone(), tree.to_owned());
+        let (here, verified) = (Arc::clone(here), Arc::clone(&verified));
+        tokio::task::spawn_blocking(move || check(&list, &tree, &here, &verified))
             .await
             .map_err(|error| TransferError::LocalDisk { detail: error.to_string() })?
     };
-    let hashing = LISTING + Duration::from_secs(total_bytes / SLOWEST_HASHING);
-    let mut manifest = Manifest::of(shell, folder, request.check, hashing).await?;
-    let mut checked = compare(&manifest).await?;
+    let mut checked = compare(&here.names.split(&manifest).0, staging.tree(), &here).await?;
     let mut snapshots = Vec::new();
     if !checked.bad.is_empty() {
         // Once more, only what differs, compared by content.
-        let list = staging.list_path();
-        write_list(&list, checked.bad.keys())?;
-        run.receive(Which::Again(&list), &mut progress).await?;
+        write_list(&again, checked.bad.keys().map(PathBuf::as_path))?;
+        receiver.receive(Which::Again(&again), &again, staging.tree(), &mut progress).await?;
         let earlier = manifest;
-        manifest = Manifest::of(shell, folder, request.check, hashing).await?;
-        checked = compare(&manifest).await?;
+        // What may have changed without a trace is hashed again too.
+        let young = |path: &PathBuf| match earlier.entries.get(path) {
+            Some(Entry::File { stamp, .. }) => !earlier.is_settled(stamp, request.settled),
+            _ => false,
+        };
+        to_hash.retain(|path| checked.bad.contains_key(path) || young(path));
+        if request.check == Check::Hashes {
+            to_hash.extend(checked.bad.keys().cloned());
+        }
+        manifest = hashed(shell, source, &earlier, &to_hash).await?;
+        manifest.take_over(&earlier, request.settled);
+        here = local(&manifest);
+        checked = compare(&here.names.split(&manifest).0, staging.tree(), &here).await?;
         // A file that the pod itself shows differently each time is being written. What came is
         // how it was at one moment, and better than nothing; what differs otherwise is damaged.
         let moving = |path: &&PathBuf| {
@@ -91,137 +113,112 @@ pub async fn pull(
         };
         snapshots = checked.bad.keys().filter(moving).cloned().collect();
     }
-    let Run { received, mut warnings, runner, .. } = run;
-    let carrier = if runner.is_some() { Carrier::Rsync } else { Carrier::Tar };
-    drop(runner);
-    let placed = place(&checked, &snapshots, staging.tree(), &local_dir)?;
+    let mut parts = vec![(checked, staging.tree().to_owned())];
+    for (turn, list) in here.names.split(&manifest).1 {
+        let tree = staging.apart(turn)?;
+        let mut checked = compare(&list, &tree, &here).await?;
+        if !checked.bad.is_empty() {
+            write_list(&again, checked.bad.keys().map(PathBuf::as_path))?;
+            receiver.receive(Which::Again(&again), &again, &tree, &mut progress).await?;
+            checked = compare(&list, &tree, &here).await?;
+        }
+        parts.push((checked, tree));
+    }
 
-    warnings.extend(sentences(&checked, &snapshots, &manifest));
-    let mut missing: Vec<String> = checked.bad.keys().map(|path| shown(path)).collect();
-    for (path, why) in &placed.refused {
-        warnings.push(format!("{} was not put in place: {why}", shown(path)));
-        if !checked.folders.contains(path) {
-            missing.push(shown(path));
+    let carrier = receiver.carrier();
+    let Receiver { received, mut warnings, .. } = receiver;
+    warnings.extend(say::of_the_pod(&manifest));
+    let mut report = PullReport {
+        files: 0,
+        bytes: 0,
+        received_bytes: received,
+        complete: false,
+        missing: Vec::new(),
+        warnings,
+        hashed: 0,
+        unchanged: 0,
+        unchanged_since: None,
+        carrier,
+        elapsed: Duration::ZERO,
+    };
+    let mut now_verified = Verified::default();
+    for (index, (checked, tree)) in parts.iter().enumerate() {
+        let snapshots = if index == 0 { &snapshots[..] } else { &[] };
+        put_in_place(checked, snapshots, tree, &here, &mut report)?;
+        for known in &checked.unchanged {
+            report.unchanged += 1;
+            let since = report.unchanged_since.unwrap_or(known.verified_at);
+            report.unchanged_since = Some(since.min(known.verified_at));
+            now_verified.keep(known);
+        }
+        for (path, seen) in &checked.equal {
+            let Some(Entry::File { size, stamp, hash: Some(hash) }) = manifest.entries.get(path)
+            else {
+                continue;
+            };
+            report.hashed += 1;
+            // It has been renamed into place since, or has not been touched.
+            let now = Here::of(&here.path(path)).ok();
+            let Some(now) = now.filter(|now| seen == now || seen.is_renamed(now)) else { continue };
+            let found = Found { path, size: *size, hash, there: stamp, here: now };
+            now_verified.add(found, &manifest, request.settled, clock.now());
         }
     }
-    let complete = missing.is_empty();
-    if complete {
+    if let (Some(path), Check::Hashes) = (&request.manifest, request.check)
+        && let Err(error) = now_verified.write(path, folder)
+    {
+        let path = path.display();
+        report.warnings.push(format!(
+            "the manifest could not be written to {path} ({error}); the next pull hashes every file"
+        ));
+    }
+    report.complete = report.missing.is_empty();
+    if report.complete {
         staging.remove()?;
     }
-    Ok(PullReport {
-        files: placed.files,
-        bytes: placed.bytes,
-        received_bytes: received,
-        complete,
-        missing,
-        warnings,
-        carrier,
-        elapsed: clock.monotonic(),
-    })
+    report.elapsed = clock.monotonic();
+    Ok(report)
 }
 
-struct Run<'a> {
-    request: &'a PullRequest,
-    shell: &'a dyn Shell,
-    staging: &'a Arc<Staging>,
-    /// `None` once it is clear that one side has no rsync.
-    runner: Option<RsyncRunner<'a>>,
-    total_bytes: u64,
-    received: u64,
-    warnings: Vec<String>,
-    breaks: u32,
+/// The list with the hashes of what is named; `before` tells how long that may take.
+async fn hashed(
+    shell: &dyn Shell,
+    source: Source<'_>,
+    before: &Manifest,
+    named: &BTreeSet<PathBuf>,
+) -> Result<Manifest, TransferError> {
+    let bytes: u64 = before
+        .files()
+        .filter(|(path, _, _)| named.contains(*path))
+        .map(|(_, size, _)| size)
+        .fold(0, u64::saturating_add);
+    let paths: Vec<&Path> = named.iter().map(PathBuf::as_path).collect();
+    let limit = LISTING + Duration::from_secs(bytes / SLOWEST_HASHING);
+    Manifest::of(shell, source, &paths, limit).await
 }
 
-impl Run<'_> {
-    async fn receive(
-        &mut self,
-        which: Which<'_>,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<(), TransferError> {
-        let mut was_partial = false;
-        loop {
-            let Some(runner) = &self.runner else {
-                let result =
-                    tar::receive(self.request, self.staging, self.total_bytes, progress).await;
-                match result {
-                    Ok(bytes) => {
-                        self.received += bytes;
-                        return Ok(());
-                    }
-                    Err(TransferError::Shell(error)) if error.kind == ShellErrorKind::Lost => {
-                        self.broke(error.to_string()).await?;
-                        continue;
-                    }
-                    Err(error) => return Err(error),
-                }
-            };
-            let ended = runner.run(which, self.staging, self.total_bytes, progress).await?;
-            self.received += ended.received_bytes.unwrap_or(0);
-            match ended.outcome {
-                Outcome::Done => return Ok(()),
-                Outcome::Vanished => {
-                    self.warnings
-                        .push("files vanished on the pod while they were pulled".to_owned());
-                    return Ok(());
-                }
-                Outcome::Partial if was_partial => {
-                    self.warnings.push(format!("rsync: {}", ended.stderr));
-                    return Ok(());
-                }
-                Outcome::Partial => was_partial = true,
-                Outcome::Stream if !self.pod_has_rsync().await? => {
-                    self.warnings.push(
-                        "the pod has no rsync, so tar was used, which cannot resume; apt-get install rsync on the pod"
-                            .to_owned(),
-                    );
-                    self.runner = None;
-                }
-                Outcome::Stream | Outcome::Link => self.broke_with(&ended).await?,
-                Outcome::LocalDisk => {
-                    return Err(TransferError::LocalDisk { detail: ended.stderr });
-                }
-                Outcome::Interrupted => return Err(TransferError::Interrupted),
-                Outcome::Ours => {
-                    let code = ended.code.unwrap_or(-1);
-                    return Err(TransferError::Program {
-                        program: "rsync".to_owned(),
-                        code,
-                        meaning: meaning(code),
-                        detail: ended.stderr,
-                    });
-                }
-            }
+fn put_in_place(
+    checked: &Checked,
+    snapshots: &[PathBuf],
+    tree: &Path,
+    local: &Local,
+    report: &mut PullReport,
+) -> Result<(), TransferError> {
+    let placed = place(checked, snapshots, tree, local)?;
+    report.files += placed.files;
+    report.bytes += placed.bytes;
+    let is_first = tree.ends_with("tree");
+    let none = LocalNames::default();
+    let names = if is_first { &local.names } else { &none };
+    report.warnings.extend(say::of_files(checked, snapshots, names));
+    report.missing.extend(checked.bad.keys().map(|path| say::shown(path)));
+    for (path, why) in &placed.refused {
+        report.warnings.push(format!("{} was not put in place: {why}", say::shown(path)));
+        if !checked.folders.contains(path) {
+            report.missing.push(say::shown(path));
         }
     }
-
-    async fn pod_has_rsync(&self) -> Result<bool, TransferError> {
-        let limits =
-            ExecLimits { timeout: Duration::from_secs(30), stdout_bytes: 200, stderr_bytes: 200 };
-        let asked = RemoteCommand::shell_line("command -v rsync");
-        Ok(self.shell.run(&asked, limits).await?.succeeded())
-    }
-
-    async fn broke_with(&mut self, ended: &Ended) -> Result<(), TransferError> {
-        let code = ended.code.unwrap_or(-1);
-        let detail = format!("{} (exit code {code}): {}", meaning(code), ended.stderr);
-        // Some failures of the transport would only repeat themselves.
-        match transport::kind_in(&ended.stderr) {
-            Some(ShellErrorKind::HostKey | ShellErrorKind::Auth | ShellErrorKind::Local) => {
-                Err(TransferError::Link { attempts: self.breaks + 1, detail })
-            }
-            _ => self.broke(detail).await,
-        }
-    }
-
-    /// Waits before the next attempt, or gives up.
-    async fn broke(&mut self, detail: String) -> Result<(), TransferError> {
-        self.breaks += 1;
-        if self.breaks >= ATTEMPTS {
-            return Err(TransferError::Link { attempts: self.breaks, detail });
-        }
-        tokio::time::sleep(Duration::from_secs(1 << (self.breaks - 1))).await;
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Refuses what rsync would not take literally, and what nobody means (D08).
@@ -249,59 +246,9 @@ fn prepare(local_dir: &Path) -> Result<PathBuf, TransferError> {
     fs::canonicalize(local_dir).map_err(failed)
 }
 
-fn write_list<'a>(
-    list: &Path,
-    paths: impl Iterator<Item = &'a PathBuf>,
-) -> Result<(), TransferError> {
-    let mut text = Vec::new();
-    for path in paths {
-        // A name may begin with what rsync would take for a comment or an option.
-        text.extend_from_slice(b"./");
-        text.extend_from_slice(path.as_os_str().as_bytes());
-        text.push(0);
-    }
-    fs::write(list, text).map_err(|error| TransferError::local("writing", list, error))
-}
-
-fn sentences(checked: &Checked, snapshots: &[PathBuf], manifest: &Manifest) -> Vec<String> {
-    let mut said = Vec::new();
-    for (path, why) in &checked.bad {
-        if snapshots.contains(path) {
-            said.push(format!("{} is still being written; this is how it was", shown(path)));
-        } else {
-            said.push(format!("{} is missing: {why}", shown(path)));
-        }
-    }
-    for (path, why) in &checked.left_out {
-        said.push(format!("{} was left out: {why}", shown(path)));
-    }
-    // rsync's own leftovers of an interrupted run begin with a dot and end in six letters.
-    let strangers = checked.unasked.iter().filter(|path| !is_leftover(path)).count();
-    if strangers > 0 {
-        said.push(format!("{strangers} files that the pod does not list were left out"));
-    }
-    for (path, entry) in &manifest.entries {
-        let never_empty = path
-            .extension()
-            .and_then(OsStr::to_str)
-            .is_some_and(|extension| NEVER_EMPTY.contains(&extension));
-        if never_empty && matches!(entry, super::manifest::Entry::File { size: 0, .. }) {
-            said.push(format!("{} is empty on the pod", shown(path)));
-        }
-    }
-    said
-}
-
-fn is_leftover(path: &Path) -> bool {
-    let Some(name) = path.file_name().and_then(OsStr::to_str) else { return false };
-    let Some((_, suffix)) = name.strip_prefix('.').and_then(|rest| rest.rsplit_once('.')) else {
-        return false;
-    };
-    suffix.len() == 6 && suffix.bytes().all(|byte| byte.is_ascii_alphanumeric())
-}
-
-fn shown(path: &Path) -> String {
-    path.to_string_lossy().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+fn write_list<'a>(list: &Path, paths: impl Iterator<Item = &'a Path>) -> Result<(), TransferError> {
+    let paths: Vec<&Path> = paths.collect();
+    fs::write(list, names(&paths)).map_err(|error| TransferError::local("writing", list, error))
 }
 
 #[cfg(test)]

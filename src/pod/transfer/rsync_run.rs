@@ -113,15 +113,16 @@ impl<'a> RsyncRunner<'a> {
     pub(super) async fn run(
         &self,
         which: Which<'_>,
+        tree: &Path,
         staging: &Arc<Staging>,
-        total_bytes: u64,
+        of: Progress,
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Ended, TransferError> {
         #[expect(clippy::disallowed_methods, reason = "rsync is started here and only here")]
         let mut command = Command::new(&self.rsync.path);
         // A clean environment: rsync reads a dozen variables, and aliases from ~/.popt.
         command
-            .args(self.arguments(which, staging.tree()))
+            .args(self.arguments(which, tree))
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env("LANG", "C")
@@ -142,7 +143,7 @@ impl<'a> RsyncRunner<'a> {
             let mut chunk = vec![0; 16 << 10];
             while let Ok(read @ 1..) = stdout.read(&mut chunk).await {
                 if figures.read(&chunk[..read], self.rsync.total_progress) {
-                    progress(Progress { bytes: figures.bytes(), total_bytes });
+                    progress(Progress { bytes: figures.bytes(), files: figures.files, ..of });
                 }
             }
         };
@@ -240,6 +241,8 @@ struct Figures {
     line: Vec<u8>,
     done: u64,
     current: u64,
+    /// Files that are through.
+    files: u64,
     received: Option<u64>,
 }
 
@@ -251,7 +254,7 @@ impl Figures {
     /// Takes up output; `true` when the figure moved. With `total` a progress line counts all
     /// files, otherwise one.
     fn read(&mut self, bytes: &[u8], total: bool) -> bool {
-        let before = self.bytes();
+        let before = (self.bytes(), self.files);
         for byte in bytes {
             if !matches!(byte, b'\r' | b'\n') {
                 // File names are of no interest and of any length.
@@ -273,12 +276,19 @@ impl Figures {
                 continue;
             };
             self.current = bytes;
+            // "(xfr#2, to-chk=0/3)" counts the files; versions before 3.1 write "xfer#".
+            let counted = line.split_once("(xfr#").or_else(|| line.split_once("(xfer#"));
+            let counted = counted.and_then(|(_, rest)| number(rest.split(',').next()?));
+            self.files = counted.unwrap_or(self.files);
             if !total && percent == 100 {
                 self.done += bytes;
                 self.current = 0;
+                if counted.is_none() {
+                    self.files += 1;
+                }
             }
         }
-        self.bytes() != before
+        (self.bytes(), self.files) != before
     }
 }
 
@@ -299,12 +309,12 @@ mod tests {
             total.read(b"\r  1,234,567  45%   10.2MB/s    0:00:12", true) || total.bytes() == 0
         );
         assert!(total.read(b"\r      2,000,000 100%  1MB/s 0:00:01 (xfr#2, to-chk=0/3)\n", true));
-        assert_eq!(total.bytes(), 2_000_000);
+        assert_eq!((total.bytes(), total.files), (2_000_000, 2));
         total.read(b"\nTotal bytes sent: 89\nTotal bytes received: 1,999\n", true);
         assert_eq!(total.received, Some(1999));
 
         let mut each = Figures::default();
         each.read(b"a\n  10  50%\r  20 100%\nname with 5% in it\n  7  70%\r", false);
-        assert_eq!(each.bytes(), 27);
+        assert_eq!((each.bytes(), each.files), (27, 1));
     }
 }

@@ -56,9 +56,21 @@ impl Staging {
         &self.tree
     }
 
+    /// A tree of its own for files that would overwrite others on their way in.
+    pub(super) fn apart(&self, turn: usize) -> Result<PathBuf, TransferError> {
+        let tree = self.root.join(format!("apart-{turn}"));
+        private_dir(&tree)?;
+        Ok(tree)
+    }
+
+    /// The whole folder.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// A file beside the tree, for a list of names.
-    pub(super) fn list_path(&self) -> PathBuf {
-        self.root.join("again")
+    pub(super) fn list_path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
     }
 
     /// Whether names that differ only by case are one file here, as on a Mac's usual disk.

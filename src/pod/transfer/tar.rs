@@ -1,29 +1,38 @@
 //! The fallback where one side has no rsync (D05): one tar stream over SSH into the same staging
 //! folder, under the same checks. It cannot resume.
 
-use super::staging::Staging;
+use super::stream_mark::{AfterMark, behind_mark};
 use super::transport::{Moved, stalled};
 use super::{Progress, PullRequest, TransferError};
 use crate::domain::RemoteCommand;
 use crate::pod::ssh::{Connection, Tail};
 use crate::pod::{ShellError, ShellErrorKind};
+use bytes::Bytes;
 use russh::ChannelMsg;
+use std::path::Path;
 use std::process::Stdio;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
-/// Receives the whole folder; returns the bytes that came.
+/// Receives what the file `list` names into `tree`; returns the bytes that came.
 pub(super) async fn receive(
     request: &PullRequest,
-    staging: &Staging,
-    total_bytes: u64,
+    list: &Path,
+    tree: &Path,
+    of: Progress,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<u64, TransferError> {
+    let names =
+        std::fs::read(list).map_err(|error| TransferError::local("reading", list, error))?;
+    if names.is_empty() {
+        return Ok(0);
+    }
     let tuning = request.tuning.clone().for_transfer();
-    let connection = Connection::connect(&request.target, &tuning).await?;
-    let remote = RemoteCommand::new(["tar", "-C", &request.remote_dir, "-cf", "-", "."]);
+    let connection = Connection::connect_pinned(&request.target, &tuning).await?;
+    let words = ["tar", "-C", &request.remote_dir, "-cf", "-", "--null", "-T", "-"];
+    let remote = RemoteCommand::new(words).to_wire();
     let running = connection
-        .start(remote.to_wire().into_bytes(), "tar")
+        .start(behind_mark(remote.as_bytes()), "tar")
         .await
         .map_err(|not_started| not_started.0)?;
     let fault = |kind, detail: String| {
@@ -32,14 +41,12 @@ pub(super) async fn receive(
     let Some(mut ends) = running.into_ends() else {
         return Err(fault(ShellErrorKind::Lost, connection.lost()));
     };
-    let _ = ends.writer.eof().await;
-
     #[expect(clippy::disallowed_methods, reason = "the local tar unpacks what the pod's tar sends")]
     let mut command = Command::new("tar");
     // Both GNU's and the BSDs' refuse names that lead out and do not write through links.
     command
         .args(["-xf", "-", "--no-same-owner", "--no-same-permissions", "-C"])
-        .arg(staging.tree())
+        .arg(tree)
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env("LANG", "C")
@@ -61,7 +68,14 @@ pub(super) async fn receive(
         }
     };
 
+    let writer = ends.writer;
+    let feed = async {
+        let _ = writer.data_bytes(Bytes::from(names)).await;
+        let _ = writer.eof().await;
+        Ok(())
+    };
     let moved = Moved::default();
+    let mut mark = AfterMark::default();
     let mut remote_words = Tail::new(2000);
     let pump = async {
         let mut code = None;
@@ -69,11 +83,14 @@ pub(super) async fn receive(
             match ends.reader.wait().await {
                 Some(ChannelMsg::Data { data }) => {
                     let bytes = moved.add_from_pod(data.len());
+                    let data = mark
+                        .take(data)
+                        .map_err(|detail| fault(ShellErrorKind::Handshake, detail))?;
                     if input.write_all(&data).await.is_err() {
                         // The local tar has ended; its own words say why.
                         return Ok(Some(0));
                     }
-                    progress(Progress { bytes: bytes.min(total_bytes), total_bytes });
+                    progress(Progress { bytes: bytes.min(of.total_bytes), ..of });
                 }
                 Some(ChannelMsg::ExtendedData { data, .. }) => remote_words.push(&data),
                 Some(ChannelMsg::ExitStatus { exit_status }) => code = Some(exit_status),
@@ -95,8 +112,9 @@ pub(super) async fn receive(
         }
     };
     // A stalled pump ends the wait for the local tar too.
-    let (code, (), ended) = tokio::try_join!(
+    let (code, (), (), ended) = tokio::try_join!(
         pump,
+        feed,
         async {
             collect.await;
             Ok(())
@@ -119,8 +137,8 @@ pub(super) async fn receive(
             let detail = local_words.finish().text().trim().to_owned();
             Err(TransferError::LocalDisk { detail: format!("tar: {detail}") })
         }
-        // 1: some files changed while they were read; the pod's list tells.
-        Some(0 | 1) => Ok(moved.received()),
+        // 1: some files changed while they were read, 2: some vanished. The pod's list tells.
+        Some(0..=2) => Ok(moved.received()),
         Some(127) => Err(program(127, "the pod has neither rsync nor tar", remote_words)),
         Some(code) => {
             let code = i32::try_from(code).unwrap_or(i32::MAX);

@@ -3,6 +3,7 @@
 //! policy as everything else and no system ssh is needed.
 
 use super::stdio;
+use super::stream_mark::{AfterMark, behind_mark};
 use super::words::{Words, command_line};
 use crate::pod::ssh::{Connection, SshTarget, Tuning, signal_text};
 use crate::pod::{ShellError, ShellErrorKind};
@@ -85,6 +86,7 @@ pub(super) fn kind_in(stderr: &str) -> Option<ShellErrorKind> {
         ShellErrorKind::Unreachable,
         ShellErrorKind::Handshake,
         ShellErrorKind::HostKey,
+        ShellErrorKind::Identity,
         ShellErrorKind::Auth,
         ShellErrorKind::Local,
         ShellErrorKind::Lost,
@@ -127,8 +129,9 @@ async fn pipe(settings: &TransportSettings, words: &[OsString]) -> Result<u8, Sh
         let detail = format!("the user has to be {}", settings.target.endpoint.user);
         return Err(fault(ShellErrorKind::Local, detail));
     }
-    let connection = Connection::connect(&settings.target, &settings.tuning).await?;
-    let running = connection.start(line, "rsync").await.map_err(|not_started| not_started.0)?;
+    let connection = Connection::connect_pinned(&settings.target, &settings.tuning).await?;
+    let running =
+        connection.start(behind_mark(&line), "rsync").await.map_err(|not_started| not_started.0)?;
     let Some(mut ends) = running.into_ends() else {
         return Err(fault(ShellErrorKind::Lost, connection.lost()));
     };
@@ -152,10 +155,14 @@ async fn pipe(settings: &TransportSettings, words: &[OsString]) -> Result<u8, Sh
     };
     let down = async {
         let mut code = None;
+        let mut mark = AfterMark::default();
         loop {
             match ends.reader.wait().await {
                 Some(ChannelMsg::Data { data }) => {
                     moved.add_from_pod(data.len());
+                    let data = mark
+                        .take(data)
+                        .map_err(|detail| fault(ShellErrorKind::Handshake, detail))?;
                     // Whoever read our stdout is gone: rsync was stopped.
                     let written = output.write_all(&data).await;
                     written.map_err(|error| {

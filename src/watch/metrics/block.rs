@@ -2,6 +2,18 @@
 
 use std::time::Duration;
 
+/// More labels than any block has.
+const MOST_LABELS: usize = 1024;
+
+/// Whether a label names a loss of the training itself. The meter of a test may be NaN because
+/// nothing was ever put into it.
+fn is_training_loss(label: &str) -> bool {
+    let label = label.to_ascii_lowercase();
+    let name = label.trim_end_matches("_step").trim_end_matches("_epoch");
+    let is_test = ["val", "test", "eval"].iter().any(|word| label.contains(word));
+    name.ends_with("loss") && (!is_test || label.contains("value"))
+}
+
 /// What a training said about one iteration. Everything but the iteration may be missing, and
 /// every number may be NaN or infinite, because that is what a failing training prints.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +22,8 @@ pub struct Block {
     pub iteration: u64,
     /// How many iterations the run is to have, when the log says so.
     pub total_iterations: Option<u64>,
+    /// Whether this is the run's last iteration, by the family's own way of counting.
+    pub is_last: bool,
     /// The mean return of recent episodes. Missing as long as no episode has ended.
     pub mean_reward: Option<f64>,
     /// The mean length of recent episodes, in steps.
@@ -29,7 +43,8 @@ pub struct Block {
     pub eta: Option<Duration>,
     /// Losses by their label.
     pub losses: Vec<(String, f64)>,
-    /// Every other number of the block by its label.
+    /// Every other number of the block by its label: parts of the reward, and meters of tests and
+    /// validations, of which a NaN means nothing for the training.
     pub extra: Vec<(String, f64)>,
 }
 
@@ -40,6 +55,7 @@ impl Block {
         Self {
             iteration,
             total_iterations,
+            is_last: false,
             mean_reward: None,
             episode_length: None,
             noise_std: None,
@@ -50,6 +66,15 @@ impl Block {
             eta: None,
             losses: Vec::new(),
             extra: Vec::new(),
+        }
+    }
+
+    /// Files a number under its label: a loss of the training, or something else.
+    pub(super) fn note(&mut self, label: &str, value: f64) {
+        let list = if is_training_loss(label) { &mut self.losses } else { &mut self.extra };
+        // Bounds a block that never ends because its process died.
+        if list.len() < MOST_LABELS {
+            list.push((label.to_owned(), value));
         }
     }
 
@@ -65,5 +90,23 @@ impl Block {
             .filter(|(_, value)| !value.is_finite())
             .map(|(label, _)| label)
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nan_in_a_test_meter_is_no_nan_of_the_training() {
+        let mut block = Block::at(3, None);
+        for label in ["test_loss", "val_loss", "eval/loss", "valid_loss", "grad_norm"] {
+            block.note(label, f64::NAN);
+        }
+        assert_eq!(block.not_finite(), Vec::<&str>::new());
+        for label in ["loss", "box_loss", "Mean value loss", "Mean value_function loss"] {
+            block.note(label, f64::NAN);
+        }
+        assert_eq!(block.not_finite().len(), 4);
     }
 }

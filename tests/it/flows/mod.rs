@@ -2,14 +2,19 @@
 //! the provider and the pod received is read where they record it, at the port.
 
 mod bad_input;
+mod bad_state;
+mod carrying;
 mod dry_run;
 mod end_of_job;
 mod faults;
-mod fixture;
+pub mod fixture;
+mod fuses;
 mod guards;
 mod journal;
 mod limits;
 mod lost_contact;
+mod money;
+mod pod_faults;
 mod refusals;
 mod seeing;
 mod shown_faults;
@@ -17,6 +22,8 @@ mod signals;
 mod stop_faults;
 mod stop_supervised;
 mod supervised;
-mod twin;
+pub mod twin;
+mod watch;
 mod watchdog;
 mod whole_loop;
+mod why;

@@ -8,15 +8,15 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 /// What a command came to: its exit code, the object that it printed, what it told people.
-struct Ran {
-    code: i32,
-    json: Value,
-    stderr: String,
+pub struct Ran {
+    pub code: i32,
+    pub json: Value,
+    pub stderr: String,
 }
 
 /// `podtether … --json` with an environment of exactly HOME, PATH and what is given. There is no
 /// session bus in it, so no key store either.
-async fn run(fixture: &Fixture, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
+pub async fn run(fixture: &Fixture, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
     let mut command = Command::new(program());
     command
         .args(arguments)

@@ -4,7 +4,7 @@
 use super::fixture::{Fixture, POD, QUICK, Request, VEHICLE};
 use podtether::apply::{OffSettings, Settings};
 use podtether::error::{FailureKind, StillBilling};
-use podtether::ops::{StopAnswer, StopStatus, Tether};
+use podtether::ops::{Grade, StopAnswer, StopStatus, Tether};
 use serde_json::json;
 use std::time::Duration;
 
@@ -159,18 +159,33 @@ async fn a_long_rate_limit_is_obeyed_and_told() {
     assert_eq!((stops(&requests), of_pod), (1, 2), "{requests:?}");
 }
 
-/// A10: an edge that answers all the time says nothing about the key.
+/// A09, A10: what stays in the way to the end is told in its own words: an edge that answers in HTML or
+/// with 1010 says nothing about the key, a 404 nothing about the pod, and nobody is asked too often.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edge_that_stays_is_not_taken_for_a_bad_key() {
+async fn what_stays_in_the_way_is_told_in_its_own_words() {
     let scene = Scene::new().await;
-    let (answer, requests) = scene.stop(&["edge-1010=99@on:stop"]).await;
-    assert_eq!(answer.status, StopStatus::StopUnconfirmed, "{answer:?}");
-    let message = &answer.message;
-    assert!(message.contains("says nothing about the key"), "{message}");
-    assert!(!message.contains("may not") && !message.contains("accept"), "{message}");
-    assert!(stops(&requests) >= 3 && usize::try_from(answer.asked).unwrap() == stops(&requests));
-    // Every request and every read of one round, and no more than the budget has room for.
-    assert!(requests.len() < 60, "{}", requests.len());
+    for (fault, words) in [
+        ("edge-1010=99@on:stop", "says nothing about the key"),
+        ("edge-html=99@on:stop", "says nothing about the key"),
+        ("not-found=99@on:stop", "which is no proof that it is gone"),
+        ("rate-limited-bare=99@on:stop", "asks to slow down and does not say for how long"),
+        ("request-lost=99@on:stop", "could not be reached"),
+    ] {
+        let (answer, requests) = scene.stop(&[fault]).await;
+        assert_eq!(answer.status, StopStatus::StopUnconfirmed, "{fault}: {answer:?}");
+        assert_eq!(answer.grade, Grade::Asked, "{fault}");
+        let message = &answer.message;
+        assert!(
+            message.contains(words) && message.contains("MAY STILL BILL"),
+            "{fault}: {message}"
+        );
+        assert!(!message.contains("may not") && !message.contains("accept"), "{fault}: {message}");
+        assert!(!answer.needs_a_person, "{fault}: what passes is asked again");
+        assert!(stops(&requests) >= 2, "{fault}: {answer:?}");
+        // Every request and every read of one round, and no more than the budget has room for.
+        assert!(requests.len() < 60, "{fault}: {}", requests.len());
+        assert_eq!(scene.fixture.status().await, "RUNNING", "{fault}");
+    }
 }
 
 /// A02: a key that may not even read. Nothing is known, and nothing is called stopped.

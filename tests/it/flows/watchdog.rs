@@ -1,7 +1,8 @@
 //! The pod's watchdog on the local cloud: what it stops, as the cloud itself tells it.
 
 use super::fixture::{Fixture, POD, Request, exec};
-use podtether::domain::{Pod, PodId, Vehicle};
+use super::supervised::Run;
+use podtether::domain::{FuseName, FuseReport, FuseState, Pod, PodId, Vehicle};
 use podtether::ops::{EnsureAnswer, RunJobRequest, Tether};
 use podtether::pod::watchdog::{StopProof, WatchdogReport, WatchdogState, WatchdogTerms};
 use serde_json::json;
@@ -16,6 +17,11 @@ const SHORT: WatchdogTerms = WatchdogTerms {
     tick: Duration::from_secs(1),
     deadline: Duration::from_secs(7_200),
 };
+
+/// The watchdog, of all the fuses of an answer.
+fn fuse(fuses: &[FuseReport]) -> &FuseReport {
+    fuses.iter().find(|fuse| fuse.name == FuseName::Watchdog).unwrap()
+}
 
 struct Watched {
     fixture: Fixture,
@@ -84,15 +90,16 @@ impl Watched {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_with_nothing_to_do_is_stopped_by_its_watchdog() {
     let watched = Watched::with_faults(&[]).await;
-    let fuses = watched.answer.fuses.join("\n");
-    assert!(fuses.contains("watchdog: armed (its key passed"), "{fuses}");
-    assert!(
-        fuses.contains("after 60 min without use, in 179 min at the latest")
-            || fuses.contains("in 180 min"),
-        "{fuses}"
-    );
+    let armed = fuse(&watched.answer.fuses);
+    assert_eq!(armed.state, FuseState::Armed, "{armed:?}");
+    assert!(armed.proof.as_ref().unwrap().contains("key passed a trial stop"), "{armed:?}");
+    assert!(armed.why.contains("after 60 min without use; in 1"), "{armed:?}");
+    // Three hours of deadline, five minutes between two looks, and the look and stop.
+    let bound = 10_700..=10_800 + 300 + 300;
+    assert!(bound.contains(&armed.stops_within_sec.unwrap()), "{armed:?}");
     let status = watched.tether.pod_status(None).await.unwrap();
-    assert!(status.fuses[0].contains("watchdog: armed"), "{status:?}");
+    assert_eq!(fuse(&status.fuses).state, FuseState::Armed, "{status:?}");
+    assert_eq!(status.unattended.unwrap().seconds, fuse(&status.fuses).stops_within_sec);
     let report = watched.arm(SHORT).await;
     assert_eq!((report.state, report.proof), (WatchdogState::Armed, StopProof::Write));
     watched.until_exited().await;
@@ -109,7 +116,8 @@ async fn a_pod_with_nothing_to_do_is_stopped_by_its_watchdog() {
     assert!(notices.contains("stop, nobody uses it: idle 0 of 0 min: jobs 0"), "{notices}");
     // A20: the next boot is watched anew, and now it is known that the watchdog can stop this pod.
     let again = watched.fixture.running(&watched.tether).await;
-    assert!(again.fuses[0].contains("armed (it has stopped this pod before)"), "{again:?}");
+    let proof = fuse(&again.fuses).proof.as_deref();
+    assert_eq!(proof, Some("a watchdog of this pod has stopped it before"), "{again:?}");
 }
 
 /// E06: also when wrapper and keeper were killed, and with them everything that would have stopped it.
@@ -163,8 +171,10 @@ async fn a_pod_with_somebody_on_a_terminal_is_kept_and_our_looks_keep_nothing() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_path_that_may_not_stop_is_said_to_be_unverified() {
     let watched = Watched::with_faults(&["pod-key-read-only", "pod-clock-behind"]).await;
-    let fuses = &watched.answer.fuses[0];
-    assert!(fuses.contains("armed (stop path unverified)") && fuses.contains("403"), "{fuses}");
+    let told = fuse(&watched.answer.fuses);
+    assert_eq!((told.state, &told.proof), (FuseState::Unproven, &None), "{told:?}");
+    let why = &told.why;
+    assert!(why.contains("armed (stop path unverified)") && why.contains("403"), "{why}");
     watched.fixture.set_faults(&["pod-key-bound"]).await;
     let report = watched.arm(WatchdogTerms { tick: Duration::from_secs(60), ..SHORT }).await;
     assert_eq!((report.state, report.proof), (WatchdogState::ArmedUnverified, StopProof::Read));
@@ -172,7 +182,9 @@ async fn a_stop_path_that_may_not_stop_is_said_to_be_unverified() {
     assert_eq!(watched.arm(SHORT).await.state, WatchdogState::Armed);
     watched.stays(2, "still here after stop").await;
     let status = watched.tether.pod_status(None).await.unwrap();
-    assert!(status.fuses[0].contains("STOPS FAILED"), "{status:?}");
+    let told = fuse(&status.fuses);
+    assert_eq!(told.state, FuseState::Unproven, "what has failed proves nothing: {told:?}");
+    assert!(told.why.contains("STOPS FAILED"), "{told:?}");
     watched.fixture.set_faults(&[]).await;
     watched.until_exited().await;
 }
@@ -181,13 +193,32 @@ async fn a_stop_path_that_may_not_stop_is_said_to_be_unverified() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_without_its_key_has_a_dead_watchdog_and_a_late_file_has_not() {
     let watched = Watched::with_faults(&["environment-cut"]).await;
-    let fuses = &watched.answer.fuses[0];
-    assert!(fuses.contains("watchdog: dead, verdict 91"), "{fuses}");
+    let told = fuse(&watched.answer.fuses);
+    assert_eq!(told.state, FuseState::Dead, "{told:?}");
+    assert!(told.why.contains("verdict 91"), "{told:?}");
     let watched = Watched::with_faults(&["late-environment=2"]).await;
-    assert!(watched.answer.fuses[0].contains("watchdog: armed ("), "{:?}", watched.answer.fuses);
+    assert_eq!(fuse(&watched.answer.fuses).state, FuseState::Armed, "{:?}", watched.answer.fuses);
 }
 
-/// C07: supervise holds a lease while it follows and captures.
+/// C07, both ends of it: what a lease says, and that it is supervise's silence that ends it.
+#[tokio::test(flavor = "multi_thread")]
+async fn supervise_renews_its_lease_while_it_follows_a_pod_that_it_stops() {
+    let watched = Watched::with_faults(&[]).await;
+    let left = Run::of(&watched.fixture, "true", &["--no-stop"]).end().await;
+    assert_eq!(left.code, 0, "{left:#?}");
+    let sessions = watched.fixture.sessions(&watched.pod_id());
+    assert!(sessions.iter().all(|one| !one.command.contains("renew_lease.sh")), "{sessions:?}");
+    assert_eq!(watched.file("lease"), "");
+    let mut run = Run::of(&watched.fixture, "sleep 600", &["--max-runtime-sec", "600"]);
+    run.says("launched").await;
+    watched.fixture.until("a lease", async || !watched.file("lease").is_empty()).await;
+    let first = watched.file("lease");
+    watched.fixture.until("the next one", async || watched.file("lease") != first).await;
+    let lease = watched.arm(watched.tether.watchdog_terms(&watched.vehicle)).await.lease_in_sec;
+    assert!((800..=900).contains(&lease.unwrap()), "{lease:?}");
+}
+
+/// C07: the lease is told back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_is_told_to_the_watchdog() {
     let watched = Watched::with_faults(&[]).await;

@@ -59,7 +59,7 @@ async fn a_vehicle_is_created_used_stopped_started_again_and_deleted() {
     assert!(last.log_tail.ends_with("done"), "{}", last.log_tail);
 
     for (subdir, name) in [("out put", "it's $(x)".to_owned()), ("jobs", format!("{id}/out.log"))] {
-        let synced = tether.sync_logs(subdir, None, |_| {}).await.unwrap();
+        let synced = tether.sync_logs(subdir, None, false, |_| {}).await.unwrap();
         assert!(synced.complete && synced.missing.is_empty(), "{synced:?}");
         let here = fs::read(fixture.path("logs").join(subdir).join(&name)).unwrap();
         let there = fs::read(fixture.volume().join(subdir).join(&name)).unwrap();

@@ -1,6 +1,6 @@
 //! A launch from its steps: what reaches the pod, once, to the letter.
 
-use super::{Bench, eventually};
+use super::{Bench, eventually, log_of};
 use podtether::domain::{JobState, RemoteCommand, scripts};
 use podtether::plan::launch_steps;
 use std::fs;
@@ -50,7 +50,7 @@ fn hostile_words_arrive_to_the_letter() {
     bench.launch(&spec);
     let status = bench.ended(&spec.job_id);
     assert_eq!(status.state, JobState::Succeeded, "{status:?}");
-    assert_eq!(status.log.bytes, format!("{}\n", spec.workdir).into_bytes());
+    assert_eq!(log_of(&status), format!("{}\n", spec.workdir).into_bytes());
     assert_eq!(fs::read_to_string(format!("{}/word", spec.workdir)).unwrap(), hostile);
     let meta = status.meta.unwrap();
     assert_eq!((meta.command, meta.workdir), (spec.command, spec.workdir.clone()));
@@ -68,7 +68,7 @@ fn a_job_starts_with_no_signal_ignored() {
     let (_, status) = bench.finish("exec grep SigIgn /proc/self/status", 60);
     let ours = fs::read_to_string("/proc/self/status").unwrap();
     let inherited = ignored_signals(&ours);
-    let added = ignored_signals(&String::from_utf8(status.log.bytes).unwrap()) & !inherited;
+    let added = ignored_signals(std::str::from_utf8(log_of(&status)).unwrap()) & !inherited;
     for (signal, name) in [(1, "HUP"), (2, "INT"), (3, "QUIT"), (13, "PIPE"), (15, "TERM")] {
         assert_eq!(added >> (signal - 1) & 1, 0, "{name}");
     }
@@ -116,4 +116,24 @@ fn without_the_stop_path_no_job_with_auto_stop_starts() {
     eventually("it is known not to run", || {
         Some(bench.status(&spec.job_id)).filter(|status| status.state == JobState::Starting)
     });
+}
+
+/// A job that inherited a pipe or a lock of whoever launched it would hold it for hours.
+#[test]
+fn a_job_has_three_descriptors_and_an_empty_stdin() {
+    let bench = Bench::new();
+    let line = "ls -1 /proc/$$/fd; readlink /proc/$$/fd/0; until [ -e go ]; do sleep 0.1; done";
+    let spec = bench.spec(line, 60);
+    let steps = launch_steps(&spec);
+    let (last, first) = steps.split_last().unwrap();
+    bench.run_steps(first);
+    // A launch with a file, and with its own answer's pipe once more, open beside the usual three. It
+    // returns only when nobody holds that pipe any more.
+    let words = ["bash", "-c", "exec 7</etc/passwd 42>&1; exec \"$@\"", "x"].map(str::to_owned);
+    let argv: Vec<String> = words.into_iter().chain(last.command.argv().to_vec()).collect();
+    assert!(bench.run(&RemoteCommand::new(argv)).succeeded());
+    fs::write(bench.path("work space/go"), "").unwrap();
+    let status = bench.ended(&spec.job_id);
+    // 255 is bash's own hold on the file it reads, which it does not pass on.
+    assert_eq!(String::from_utf8_lossy(log_of(&status)), "0\n1\n2\n255\n/dev/null\n");
 }

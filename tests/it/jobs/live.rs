@@ -1,12 +1,13 @@
 //! Which jobs live.
 
-use super::{Bench, dead_pid_line, pid_line};
+use super::{Bench, dead_pid_line, look_at, pid_line};
 use podtether::domain::JobId;
-use podtether::pod::jobs::{LiveJobsError, live_jobs_command, parse_live_jobs};
+use podtether::pod::jobs::LiveJobsError;
+use podtether::pod::{look_command, parse_look};
 use std::fs;
 
 fn live(bench: &Bench) -> Result<Vec<JobId>, LiveJobsError> {
-    parse_live_jobs(&bench.run(&live_jobs_command(&bench.mount())))
+    bench.look(None).live_jobs
 }
 
 #[test]
@@ -35,12 +36,16 @@ fn what_cannot_be_judged_is_no_answer() {
     let bench = Bench::new();
     let id = bench.folder(&[("pid", b"garbage")]);
     assert_eq!(live(&bench), Err(LiveJobsError::Undecided(vec![id.to_string()])));
-    let gone = bench.run(&live_jobs_command("/no such mount"));
-    assert!(matches!(parse_live_jobs(&gone), Err(LiveJobsError::Answer(_))));
-    let mut cut = bench.run(&live_jobs_command(&bench.mount()));
-    cut.stdout.bytes.clear();
-    cut.stdout.total = 0;
-    assert!(matches!(parse_live_jobs(&cut), Err(LiveJobsError::Answer(_))));
+    let gone = parse_look(&bench.run(&look_command(&look_at("/no such mount")))).unwrap();
+    assert_eq!(gone.live_jobs, Err(LiveJobsError::NotListed));
+    fs::remove_dir_all(bench.job_dir(&id)).unwrap();
+    let mut cut = bench.run(&look_command(&look_at(&bench.mount())));
+    assert_eq!(parse_look(&cut).unwrap().live_jobs, Ok(vec![]));
+    // Without its closing line the list says nothing, whatever else came.
+    let text = String::from_utf8(cut.stdout.bytes).unwrap();
+    cut.stdout.bytes = text.replace("jobs=whole\n", "").into_bytes();
+    cut.stdout.total = cut.stdout.bytes.len() as u64;
+    assert_eq!(parse_look(&cut).unwrap().live_jobs, Err(LiveJobsError::NotListed));
 }
 
 #[test]

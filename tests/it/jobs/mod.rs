@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 
 mod arming;
+mod bounded;
+mod exec;
 mod launch;
 mod live;
 mod probe;
@@ -15,8 +17,10 @@ mod wrapper;
 use chrono::Utc;
 use podtether::domain::{Ceiling, JobId, JobName, JobState, PodId, RemoteCommand};
 use podtether::plan::{LaunchSpec, PodStep, launch_steps};
-use podtether::pod::jobs::{JobStatus, parse_status, status_command};
-use podtether::pod::{Captured, ExecOutput, ExecStatus};
+use podtether::pod::jobs::{AnswerError, JobStatus};
+use podtether::pod::{
+    Captured, ExecOutput, ExecStatus, JobLook, Look, LookAt, look_command, parse_look,
+};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
@@ -24,6 +28,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
@@ -154,7 +159,14 @@ impl Bench {
     }
 
     pub fn status(&self, id: &JobId) -> JobStatus {
-        parse_status(&self.run(&status_command(&self.mount(), id, 65_536, None))).unwrap()
+        self.look(Some(id)).job.unwrap()
+    }
+
+    /// One look at the pod, and at a job with the last 64 KiB of its log.
+    pub fn look(&self, id: Option<&JobId>) -> Look {
+        let mount = self.mount();
+        let job = id.map(|id| JobLook { id, max_bytes: 65_536, offset: None });
+        parse_look(&self.run(&look_command(&LookAt { job, ..look_at(&mount) }))).unwrap()
     }
 
     /// Launches a job and waits until it has ended.
@@ -187,6 +199,32 @@ impl Bench {
         }
         id
     }
+}
+
+/// A look that leaves nothing behind.
+pub fn look_at(mount: &str) -> LookAt<'_> {
+    static POD: LazyLock<PodId> = LazyLock::new(|| PodId("pod1".to_owned()));
+    let patience = Duration::from_secs(30);
+    LookAt { mount, pod: &POD, token: "", patience, write: false, job: None }
+}
+
+pub fn status_command(
+    mount: &str,
+    id: &JobId,
+    max_bytes: u32,
+    offset: Option<u64>,
+) -> RemoteCommand {
+    let job = Some(JobLook { id, max_bytes, offset });
+    look_command(&LookAt { job, ..look_at(mount) })
+}
+
+pub fn parse_status(output: &ExecOutput) -> Result<JobStatus, AnswerError> {
+    parse_look(output).map(|look| look.job.unwrap())
+}
+
+/// The log that a look brought.
+pub fn log_of(status: &JobStatus) -> &[u8] {
+    &status.log.as_ref().unwrap().bytes
 }
 
 /// Waits until `look` finds something; generous, since the machine may be busy.
@@ -234,7 +272,7 @@ fn a_job_that_ends_well_has_succeeded() {
     let bench = Bench::new();
     let (id, status) = bench.finish("pwd; echo err >&2; read line || echo eof", 60);
     assert_eq!((status.state, status.exit_code), (JobState::Succeeded, Some(0)), "{status:?}");
-    assert_eq!(status.log.bytes, format!("{}\nerr\neof\n", bench.mount()).into_bytes());
+    assert_eq!(log_of(&status), format!("{}\nerr\neof\n", bench.mount()).into_bytes());
     assert_eq!(status.meta.unwrap().max_runtime_sec, Some(60));
     assert_eq!(
         (status.ceiling_struck, &status.leftovers[..], &status.note),

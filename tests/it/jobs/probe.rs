@@ -1,12 +1,15 @@
 //! What a pod says about itself.
 
-use super::Bench;
+use super::{Bench, look_at};
 use podtether::domain::PodId;
-use podtether::pod::{GpuUse, MountKind, PodProbe, ProbeError, parse_probe, probe_command};
+use podtether::pod::jobs::AnswerError;
+use podtether::pod::{GpuUse, LookAt, MountKind, PodProbe, look_command, parse_look};
 use std::fs;
 
-fn probe(bench: &Bench, pod: &str, token: &str) -> Result<PodProbe, ProbeError> {
-    parse_probe(&bench.run(&probe_command(&bench.mount(), &PodId(pod.to_owned()), token)))
+fn probe(bench: &Bench, pod: &str, token: &str) -> Result<PodProbe, AnswerError> {
+    let (mount, pod) = (bench.mount(), PodId(pod.to_owned()));
+    let command = look_command(&LookAt { pod: &pod, token, ..look_at(&mount) });
+    parse_look(&bench.run(&command)).map(|look| look.pod)
 }
 
 #[test]
@@ -48,8 +51,8 @@ fn a_token_is_left_only_on_the_expected_pod_and_only_once() {
 fn the_mount_is_told_from_a_folder_of_the_container() {
     let bench = Bench::new();
     let at = |mount: &str| {
-        let command = probe_command(mount, &PodId("pod1".to_owned()), "t");
-        parse_probe(&bench.run(&command)).unwrap().mount
+        let command = look_command(&LookAt { token: "t", ..look_at(mount) });
+        parse_look(&bench.run(&command)).unwrap().pod.mount
     };
     assert_eq!(at("/no such mount"), MountKind::Missing);
     assert_eq!(at("/"), MountKind::SameDevice);
@@ -72,8 +75,8 @@ fn a_pod_without_a_gpu_is_no_error() {
 #[test]
 fn a_probe_that_was_cut_proves_nothing() {
     let bench = Bench::new();
-    let mut output = bench.run(&probe_command(&bench.mount(), &PodId("pod1".to_owned()), ""));
+    let mut output = bench.run(&look_command(&look_at(&bench.mount())));
     output.stdout.bytes.truncate(output.stdout.bytes.len() - 4);
     output.stdout.total = output.stdout.bytes.len() as u64;
-    assert!(matches!(parse_probe(&output), Err(ProbeError::Cut { .. })));
+    assert!(matches!(parse_look(&output), Err(AnswerError::Cut { .. })));
 }

@@ -1,10 +1,11 @@
 //! Looks at job folders in every condition.
 
-use super::{Bench, dead_pid_line, eventually, pid_line, process};
-use podtether::domain::JobState;
-use podtether::pod::jobs::{
-    AnswerError, log_text, parse_status, status_answer_bytes, status_command,
+use super::{
+    Bench, dead_pid_line, eventually, log_of, parse_status, pid_line, process, status_command,
 };
+use podtether::domain::JobState;
+use podtether::pod::jobs::{AnswerError, log_text};
+use podtether::pod::look_answer_bytes;
 use std::fs;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -109,15 +110,15 @@ fn any_log_can_be_read() {
     log.extend_from_slice(b"end \xff\xe9\r");
     let id = bench.folder(&[("out.log", &log)]);
     let status = bench.status(&id);
-    assert_eq!(status.log.size, log.len() as u64);
-    assert_eq!(status.log.bytes, log[log.len() - 65_536..]);
+    assert_eq!(status.log.as_ref().unwrap().size, log.len() as u64);
+    assert_eq!(*log_of(&status), log[log.len() - 65_536..]);
     let big =
         [("out.log", &log[..]), ("meta.json", &log), ("leftovers", &log), ("exit_code", &log)];
     let id = bench.folder(&big);
     let output = bench.run(&status_command(&bench.mount(), &id, 300_000, None));
-    assert!(output.stdout.bytes.len() <= status_answer_bytes(300_000));
-    assert_eq!(parse_status(&output).unwrap().log.bytes.len(), 300_000);
-    assert_eq!(log_text::clean(&status.log.bytes, 8_000), "end \u{fffd}\u{fffd}");
+    assert!(output.stdout.bytes.len() <= look_answer_bytes(300_000));
+    assert_eq!(log_of(&parse_status(&output).unwrap()).len(), 300_000);
+    assert_eq!(log_text::clean(log_of(&status), 8_000), "end \u{fffd}\u{fffd}");
 }
 
 #[test]
@@ -127,7 +128,7 @@ fn a_log_that_is_followed_comes_over_byte_by_byte() {
     let id = bench.folder(&[("out.log", &log)]);
     let look = |offset| {
         let command = status_command(&bench.mount(), &id, 300, Some(offset));
-        parse_status(&bench.run(&command)).unwrap().log
+        parse_status(&bench.run(&command)).unwrap().log.unwrap()
     };
     let mut seen = Vec::new();
     loop {
@@ -204,4 +205,65 @@ fn a_job_that_ends_during_the_look_is_not_lost() {
     );
     assert_eq!(bench.status(&id).state, JobState::Succeeded);
     child.wait().unwrap();
+}
+
+/// A14: ages are told by one clock. The pod's may be hours off from the volume's, or be set while a job
+/// runs: neither makes a fresh log old nor a launch late.
+#[test]
+fn a_clock_that_is_hours_off_ages_nothing() {
+    for shift in ["-10800", "10800"] {
+        let bench = Bench::new();
+        let spec = bench.spec("echo x; until [ -e go ]; do sleep 0.1; done", 600);
+        bench.launch(&spec);
+        eventually("the log", || bench.status(&spec.job_id).log_age);
+        let date = format!("exec /bin/date -d \"@$(( $(/bin/date +%s) + {shift} ))\" \"$@\"");
+        bench.fake("date", &date);
+        let age = bench.status(&spec.job_id).log_age.unwrap();
+        assert!(age < Duration::from_secs(120), "{shift}: {age:?}");
+        let uptime = fs::read_to_string("/proc/uptime").unwrap();
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let note = format!("{} {boot}", uptime.split('.').next().unwrap());
+        let id = bench.folder(&[]);
+        fs::write(bench.job_dir(&id).join("launched/at"), note).unwrap();
+        assert_eq!(bench.status(&id).state, JobState::Starting, "{shift}");
+        fs::write(bench.path("work space/go"), "").unwrap();
+        bench.ended(&spec.job_id);
+    }
+}
+
+/// One folder for each row of the table in remote/README.md, and no row without one.
+#[test]
+fn the_table_of_states_says_what_a_look_says() {
+    let bench = Bench::new();
+    let (alive, dead) = (pid_line(std::process::id()), dead_pid_line());
+    let words: Vec<&str> = alive.split_whitespace().collect();
+    let reused = format!("{} 12345 {}\n", words[0], words[2]);
+    let rows: Vec<(&str, Vec<(&str, &str)>)> = vec![
+        ("starting", vec![]),
+        ("running", vec![("pid", &alive)]),
+        ("succeeded", vec![("pid", &dead), ("exit_code", "0\n")]),
+        ("failed", vec![("pid", &dead), ("exit_code", "9\n")]),
+        ("timed_out", vec![("pid", &dead), ("exit_code", "124\n"), ("ceiling_struck", "5\n")]),
+        ("wrapper_lost", vec![("pid", &dead)]),
+        ("orphaned", vec![("pid", &reused)]),
+        ("unknown", vec![("pid", "none")]),
+    ];
+    assert_eq!(bench.status(&bench.spec("", 1).job_id).state, JobState::NotFound);
+    let mut seen = vec!["not_found".to_owned()];
+    for (state, files) in rows {
+        let files: Vec<_> = files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
+        let id = bench.folder(&files);
+        assert_eq!(serde_json::to_value(bench.status(&id).state).unwrap(), state);
+        fs::remove_dir_all(bench.job_dir(&id)).unwrap();
+        seen.push(state.to_owned());
+    }
+    let page = include_str!("../../../remote/README.md");
+    let table = page.split("## State\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = table.lines().filter(|line| line.starts_with("| `"));
+    let words = rows.flat_map(|line| line.split('|').nth(1).unwrap().split(','));
+    let mut documented: Vec<String> =
+        words.map(|word| word.trim().trim_matches('`').to_owned()).collect();
+    documented.sort();
+    seen.sort();
+    assert_eq!(documented, seen);
 }

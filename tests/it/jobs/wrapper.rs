@@ -1,6 +1,6 @@
 //! One job from its start to its recorded end.
 
-use super::{Bench, eventually, is_gone};
+use super::{Bench, eventually, is_gone, log_of};
 use podtether::domain::{JobState, scripts};
 use podtether::plan::launch_steps;
 use std::fs;
@@ -55,7 +55,7 @@ fn the_ceiling_ends_everything_that_the_job_started() {
     assert!(is_gone(&pid));
     let named = status.leftovers.iter().any(|line| line.starts_with(&format!("{pid} killed ")));
     assert!(named, "{:?}", status.leftovers);
-    assert!(String::from_utf8_lossy(&status.log.bytes).contains("the ceiling of 2 s is reached"));
+    assert!(String::from_utf8_lossy(log_of(&status)).contains("the ceiling of 2 s is reached"));
 }
 
 /// E02: a session of its own, a double fork, another process group: none of them is a way out.
@@ -220,7 +220,7 @@ fn a_job_sees_the_pods_environment_and_its_own_over_it() {
     assert_eq!(bench.written("seen"), "pod |job|1");
     bench.environment_file("export PYTHONUNBUFFERED=\n");
     let (_, status) = bench.finish("echo \"[$PYTHONUNBUFFERED]\"", 60);
-    assert_eq!(status.log.bytes, b"[]\n");
+    assert_eq!(log_of(&status), b"[]\n");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_working_directory_that_is_not_there_fails_the_job_and_says_so() {
     bench.launch(&spec);
     let status = bench.ended(&spec.job_id);
     assert_eq!((status.state, status.exit_code), (JobState::Failed, Some(1)));
-    let log = String::from_utf8_lossy(&status.log.bytes).into_owned();
+    let log = String::from_utf8_lossy(log_of(&status)).into_owned();
     assert!(log.contains("cannot enter the working directory '/no such folder'"), "{log}");
 }
 
@@ -264,7 +264,7 @@ fn a_job_that_ran_is_not_run_again() {
     bench.launch(&spec);
     bench.written("runs");
     let dir = bench.job_dir(&spec.job_id);
-    fs::remove_dir(dir.join("launched")).unwrap();
+    fs::remove_dir_all(dir.join("launched")).unwrap();
     let again = bench.run(&launch_steps(&spec).last().unwrap().command);
     assert_eq!(again.stdout.text(), "already_started\n");
     let output = by_hand(&bench, &dir, "9", "0");

@@ -99,6 +99,95 @@ fn a_call_in_flight_never_keeps_a_server_whose_client_is_gone() {
     }
 }
 
+/// C10: a pull that its client cancels leaves no rsync behind, and the server serves on.
+#[test]
+fn a_pull_that_is_cancelled_ends_its_rsync_and_the_server_serves_on() {
+    let scene = Scene::set();
+    let mut client = Client::start(scene.server(), Era::Initialize);
+    pod_running(&mut client);
+    client.call("exec_on_pod", json!({"command": "mkdir -p results && seq 9 > results/numbers"}));
+    drop(client);
+    let folder = scene.dir().join("bin");
+    let stuck = scene.dir().join("stuck-rsync");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::copy(which("sleep"), &stuck).unwrap();
+    let real = which("rsync");
+    // Only a pull names a remote shell; the questions about options do not.
+    let script = format!(
+        "#!/bin/bash\nfor word; do if [ \"$word\" = -e ]; then exec {} 600; fi; done\nexec {real} \"$@\"\n",
+        stuck.display()
+    );
+    std::fs::write(folder.join("rsync"), script).unwrap();
+    std::fs::set_permissions(folder.join("rsync"), PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = scene.server();
+    command.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    let mut client = Client::start(command, Era::Initialize);
+    let id = client.begin_call("sync_logs", json!({"subdir": "results"}));
+    let start = Instant::now();
+    while processes_with(stuck.to_str().unwrap()).is_empty() {
+        assert!(start.elapsed() < super::client::CEILING, "rsync was not started");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let cancel = json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": id, "reason": "the user pressed escape"},
+    });
+    client.send_raw(format!("{cancel}\n").as_bytes());
+    let start = Instant::now();
+    while !processes_with(stuck.to_str().unwrap()).is_empty() {
+        assert!(start.elapsed() < super::client::CEILING, "rsync has outlived its call");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(client.call("pod_status", json!({}))["status"], "running");
+}
+
+/// A client that gives a progress token is told how a pull goes, in figures that grow, and nothing
+/// after the answer.
+#[test]
+fn a_pull_tells_its_progress_to_a_client_that_asks_for_it() {
+    let scene = Scene::set();
+    let folder = scene.dir().join("bin");
+    std::fs::create_dir(&folder).unwrap();
+    let real = which("rsync");
+    let script = format!(
+        "#!/bin/bash\nfor word; do if [ \"$word\" = -e ]; then exec {real} --bwlimit=1500 \"$@\"; fi; done\nexec {real} \"$@\"\n"
+    );
+    std::fs::write(folder.join("rsync"), script).unwrap();
+    std::fs::set_permissions(folder.join("rsync"), PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = scene.server();
+    command.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    let mut client = Client::start(command, Era::Initialize);
+    pod_running(&mut client);
+    let make = "mkdir -p results && head -c 6000000 /dev/urandom >results/model.pt";
+    client.call("exec_on_pod", json!({"command": make}));
+    let id = client.begin(
+        "tools/call",
+        json!({
+            "name": "sync_logs",
+            "arguments": {"subdir": "results"},
+            "_meta": {"progressToken": "pull-1"},
+        }),
+    );
+    let mut told = Vec::new();
+    let answer = loop {
+        let message = client.next_message(super::client::CEILING).expect("no answer");
+        if message["id"] == id {
+            break message;
+        }
+        assert_eq!(message["method"], "notifications/progress", "{message}");
+        assert_eq!(message["params"]["progressToken"], "pull-1");
+        told.push(message["params"].clone());
+    };
+    assert_eq!(answer["result"]["structuredContent"]["complete"], true, "{answer}");
+    assert!(!told.is_empty(), "nothing was told");
+    let figures: Vec<f64> = told.iter().map(|one| one["progress"].as_f64().unwrap()).collect();
+    assert!(figures.is_sorted_by(|one, next| one < next), "{figures:?}");
+    assert_eq!(told[0]["total"].as_f64(), Some(6_000_000.0));
+    let text = told[0]["message"].as_str().unwrap();
+    assert!(text.contains("of 6.0 MB") && text.contains("1 files"), "{text}");
+}
+
 /// The local cloud goes on without the server. Clients that read stderr to its end must not wait
 /// for it.
 #[test]

@@ -2,7 +2,8 @@
 
 mod bad_lines;
 mod busy;
-mod client;
+pub mod client;
+mod hostile_words;
 mod lifetime;
 mod rounds;
 pub mod scene;

@@ -134,6 +134,7 @@ pub async fn send(
         tolerated: Vec::new(),
         unknown_creates: Vec::new(),
         live_jobs: LiveJobs::Known(Vec::new()),
+        volume_health: podtether::plan::VolumeHealth::NotAsked,
         spend: podtether::plan::Spend::not_asked(),
     };
     let adds = matches!(intent, Intent::EnsurePod).then_some(price);

@@ -126,7 +126,11 @@ async fn route(
         ("POST", ["graphql"]) => graphql::query(twin, call, caller).await,
         ("GET", ["_local"]) => Ok(Answer::Json(200, local(twin))),
         ("GET", ["_local", "faults"]) => Ok(Answer::Json(200, faults(twin))),
-        ("PUT", ["_local", "faults"]) => set_faults(twin, call),
+        ("PUT", ["_local", "faults"]) => {
+            let answer = set_faults(twin, call)?;
+            twin.play_once().await;
+            Ok(answer)
+        }
         (_, path) => Err(no_route(path)),
     }
 }

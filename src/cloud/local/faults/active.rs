@@ -81,6 +81,16 @@ impl Faults {
         self.position(name, None).and_then(|at| self.active.get(at)).and_then(|fault| fault.value)
     }
 
+    /// Whether a fault that lasts for some seconds still does.
+    pub fn lasts(&self, name: &str) -> bool {
+        let elapsed = self.clock.monotonic().saturating_sub(self.since);
+        let fault = self.position(name, None).and_then(|at| self.active.get(at));
+        fault.is_some_and(|fault| {
+            let end = fault.after.unwrap_or(0).saturating_add(fault.value.unwrap_or(0));
+            elapsed < Duration::from_secs(end.into())
+        })
+    }
+
     /// The same for a request.
     pub fn seconds_on(&self, name: &str, request: &[On]) -> Option<u32> {
         let position = self.position(name, Some(request));
@@ -90,7 +100,7 @@ impl Faults {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{NO_CAPACITY, RATE_LIMITED, REVOKED, STOP_WITHOUT_EFFECT};
+    use super::super::{LINK_STALLS, NO_CAPACITY, RATE_LIMITED, REVOKED, STOP_WITHOUT_EFFECT};
     use super::*;
     use crate::clock::{Clock, SystemClock};
     use chrono::{DateTime, Utc};
@@ -134,6 +144,14 @@ mod tests {
             seen.push(on.happens(NO_CAPACITY));
         }
         assert_eq!(seen, [false, false, true, true, false, false]);
+        on.replace(vec!["link-stalls=2@after:1".parse().unwrap()]);
+        let mut seen = Vec::new();
+        for second in [99, 100, 101, 102] {
+            clock.0.store(second, Ordering::SeqCst);
+            seen.push(on.lasts(LINK_STALLS));
+        }
+        assert_eq!(seen, [false, true, true, false]);
+        clock.0.store(99, Ordering::SeqCst);
         on.replace(vec!["no-capacity@after:1".parse().unwrap()]);
         assert!(!on.is_on(NO_CAPACITY), "time counts from when it was switched on");
         clock.0.store(100, Ordering::SeqCst);

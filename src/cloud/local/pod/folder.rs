@@ -39,6 +39,10 @@ pub struct Machine {
 /// What is out of the ordinary with a pod's programs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OddPrograms {
+    /// No rsync, which apt-get brings.
+    pub no_rsync: bool,
+    /// Nothing that apt-get could bring.
+    pub no_packages: bool,
     pub no_runpodctl: bool,
     /// Seconds by which `date` is wrong. Files keep the machine's time, as those of a file server do.
     pub date_off_by: Option<i64>,
@@ -96,6 +100,21 @@ impl Folder {
         self.dir.join("groups")
     }
 
+    /// All programs of the machine but rsync, where a pod is to have none.
+    fn without_rsync(&self) -> PathBuf {
+        self.dir.join("without-rsync")
+    }
+
+    /// There when apt-get is to find nothing.
+    pub fn no_packages(&self) -> PathBuf {
+        self.dir.join("no-packages")
+    }
+
+    /// Where apt-get puts rsync.
+    pub fn installed_rsync(&self) -> PathBuf {
+        self.bin().join("rsync")
+    }
+
     fn environment(&self) -> PathBuf {
         self.disk().join("etc").join("rp_environment")
     }
@@ -110,7 +129,9 @@ impl Folder {
         std::fs::set_permissions(&self.dir, std::fs::Permissions::from_mode(0o700))?;
         std::fs::write(self.machine(), serde_json::to_string(machine)?)?;
         let (program, pod) = (text(program)?, text(&self.dir)?);
-        for name in ["runpodctl", "nvidia-smi"] {
+        self.take_away(odd)?;
+        // apt-get too: a command that is meant for a pod must not change this machine.
+        for name in ["runpodctl", "nvidia-smi", "apt-get"] {
             self.stand_in(name, &[program, "pod-shim", "--pod", pod, name])?;
         }
         if odd.no_runpodctl {
@@ -130,7 +151,7 @@ impl Folder {
 
     /// A `date` that is off. GNU's takes a moment as `-d @SECONDS`, BSD's as `-r SECONDS`.
     fn wrong_date(&self, seconds: i64) -> io::Result<()> {
-        self.program(
+        self.write_program(
             "date",
             &format!(
                 "at=$(($(/bin/date +%s) + {seconds}))\n\
@@ -140,12 +161,34 @@ impl Folder {
         )
     }
 
-    fn stand_in(&self, name: &str, words: &[&str]) -> io::Result<()> {
-        let command = join_quoted(words.iter().copied());
-        self.program(name, &format!("exec {command} \"$@\"\n"))
+    fn take_away(&self, odd: OddPrograms) -> io::Result<()> {
+        ignore_missing(std::fs::remove_dir_all(self.without_rsync()))?;
+        ignore_missing(std::fs::remove_file(self.no_packages()))?;
+        if odd.no_packages {
+            std::fs::write(self.no_packages(), "")?;
+        }
+        if !odd.no_rsync {
+            return Ok(());
+        }
+        std::fs::create_dir(self.without_rsync())?;
+        for folder in SYSTEM_PATH {
+            for program in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                let name = program.file_name();
+                let link = self.without_rsync().join(&name);
+                if name != "rsync" && std::fs::symlink_metadata(&link).is_err() {
+                    std::os::unix::fs::symlink(program.path(), link)?;
+                }
+            }
+        }
+        Ok(())
     }
 
-    fn program(&self, name: &str, text: &str) -> io::Result<()> {
+    fn stand_in(&self, name: &str, words: &[&str]) -> io::Result<()> {
+        let command = join_quoted(words.iter().copied());
+        self.write_program(name, &format!("exec {command} \"$@\"\n"))
+    }
+
+    fn write_program(&self, name: &str, text: &str) -> io::Result<()> {
         let path = self.bin().join(name);
         std::fs::write(&path, format!("#!/usr/bin/env bash\n{text}"))?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
@@ -156,6 +199,7 @@ impl Folder {
         for gone in [self.disk(), self.groups()] {
             ignore_missing(std::fs::remove_dir_all(gone))?;
         }
+        ignore_missing(std::fs::remove_file(self.installed_rsync()))?;
         ignore_missing(std::fs::remove_file(self.host_key()))
     }
 
@@ -163,6 +207,8 @@ impl Folder {
     pub fn remove(&self) -> io::Result<()> {
         self.wipe()?;
         ignore_missing(std::fs::remove_dir_all(self.bin()))?;
+        ignore_missing(std::fs::remove_dir_all(self.without_rsync()))?;
+        ignore_missing(std::fs::remove_file(self.no_packages()))?;
         ignore_missing(std::fs::remove_file(self.machine()))
     }
 
@@ -207,9 +253,15 @@ impl Folder {
     /// The whole environment of a session. The pod's own variables are not in it, as on a real pod.
     pub fn session_environment(&self, pod_id: &str) -> Vec<(OsString, OsString)> {
         let mut path = self.bin().into_os_string();
-        for folder in SYSTEM_PATH {
+        let less = self.without_rsync();
+        if less.is_dir() {
             path.push(":");
-            path.push(folder);
+            path.push(less);
+        } else {
+            for folder in SYSTEM_PATH {
+                path.push(":");
+                path.push(folder);
+            }
         }
         [
             ("HOME", self.home().into_os_string()),
@@ -233,7 +285,8 @@ pub fn bash() -> PathBuf {
     find_program("bash").unwrap_or_else(|| PathBuf::from("/bin/bash"))
 }
 
-fn find_program(name: &str) -> Option<PathBuf> {
+/// Where the machine has a program.
+pub fn find_program(name: &str) -> Option<PathBuf> {
     SYSTEM_PATH.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.is_file())
 }
 

@@ -27,6 +27,20 @@ pub async fn kill_all(pod_id: &str, folder: &Folder) -> usize {
     left
 }
 
+/// Kills the wrapper of one of the pod's jobs and nothing else. `false` when there is none.
+pub async fn kill_wrapper(pod_id: &str, folder: &Folder) -> bool {
+    let leads = |pid: &Pid| rustix::process::getsid(Some(*pid)).is_ok_and(|leader| leader == *pid);
+    let candidates = find(pod_id, folder).await.into_iter().filter(leads);
+    for pid in candidates {
+        let number = pid.as_raw_nonzero().to_string();
+        let words = ps(&["-ww", "-o", "command=", "-p", &number]).await;
+        if words.contains("/job_wrapper.sh ") {
+            return kill_process(pid, Signal::KILL).is_ok();
+        }
+    }
+    false
+}
+
 async fn find(pod_id: &str, folder: &Folder) -> Vec<Pid> {
     let mark = format!("{MARK}={pod_id}");
     let mut found = if cfg!(target_os = "linux") { marked_in_proc(&mark) } else { Vec::new() };

@@ -2,8 +2,10 @@
 
 use super::folder::Folder;
 use super::host::Pod;
+use super::link::Link;
 use super::session::Session as Running;
 use crate::clock::SharedClock;
+use crate::cloud::local::faults::{Faults, LINK_DROPS};
 use crate::cloud::local::journal::Journal;
 use bytes::Bytes;
 use russh::keys::ssh_key::LineEnding;
@@ -43,6 +45,7 @@ pub struct Setup<'a> {
     /// A port that it must not get: every start has a new one.
     pub port_to_avoid: Option<u16>,
     pub clock: SharedClock,
+    pub faults: Arc<Mutex<Faults>>,
 }
 
 /// A running server.
@@ -86,6 +89,7 @@ impl Sshd {
             journal: Journal::new(setup.folder.sessions()),
             folder: setup.folder,
             clock: setup.clock,
+            faults: setup.faults,
             keys: setup
                 .public_keys
                 .lines()
@@ -170,8 +174,13 @@ async fn accept(
         };
         let (config, pod, sockets) = (Arc::clone(&config), Arc::clone(&pod), Arc::clone(&sockets));
         tokio::spawn(async move {
-            let connection = Connection { pod, channels: HashMap::new() };
-            match run_stream(config, stream, connection).await {
+            let connection = Connection {
+                pod: Arc::clone(&pod),
+                channels: HashMap::new(),
+                sockets: Arc::clone(&sockets),
+                number,
+            };
+            match run_stream(config, Link::new(stream, pod), connection).await {
                 Ok(session) => drop(session.await),
                 Err(error) => tracing::debug!(%error, "connection ended"),
             }
@@ -200,9 +209,19 @@ struct OneChannel {
 struct Connection {
     pod: Arc<Pod>,
     channels: HashMap<ChannelId, OneChannel>,
+    sockets: Arc<Mutex<Sockets>>,
+    number: u64,
 }
 
 impl Connection {
+    /// Cuts it without a word.
+    fn cut(&self) {
+        let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(socket) = sockets.open.get(&self.number) {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+
     fn judge(&self, user: &str, key: &PublicKey) -> Auth {
         let known = self.pod.keys.iter().any(|own| own.key_data() == key.key_data());
         if known && user == USER { Auth::Accept } else { Auth::reject() }
@@ -315,6 +334,9 @@ impl Handler for Connection {
                 session.channel_success(id)?;
                 let (pod, handle) = (Arc::clone(&self.pod), session.handle());
                 tokio::spawn(child.run(pod, handle, id));
+                if self.pod.faults().happens(LINK_DROPS) {
+                    self.cut();
+                }
                 Ok(())
             }
             Err(error) => {

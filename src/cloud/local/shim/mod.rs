@@ -1,5 +1,7 @@
-//! Programs of a pod that a laptop lacks: runpodctl, nvidia-smi, setsid, timeout.
+//! Programs of a pod that a laptop lacks or must not lend: runpodctl, nvidia-smi, apt-get, setsid,
+//! timeout.
 
+mod apt_get;
 mod nvidia_smi;
 mod runpodctl;
 mod setsid;
@@ -41,6 +43,7 @@ pub async fn run(pod: &Path, words: &[OsString], key: Option<&str>) -> Output {
     match name.to_str() {
         Some("runpodctl") => runpodctl::run(pod, &text, key).await,
         Some("nvidia-smi") => nvidia_smi::run(pod, &text),
+        Some("apt-get") => apt_get::run(pod, &text),
         Some("setsid") => setsid::run(pod, words),
         Some("timeout") => timeout::run(arguments).await,
         _ => Output::fail(2, format!("there is no stand-in {}", name.to_string_lossy())),

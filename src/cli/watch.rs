@@ -1,0 +1,183 @@
+//! `podtether watch`: follows a job's log and pages; `--replay` judges a log that is finished.
+
+use super::open::{self, ConfigArgs};
+use super::{logging, print, watch_replay};
+use crate::domain::Usd;
+use crate::error::{Failure, FailureKind};
+use crate::ops::{self, LogForm, WatchNote, WatchRequest, WatchStatus};
+use crate::watch::PlateauRule;
+use crate::watch::metrics::{FamilyName, Pattern};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Arguments of `podtether watch`.
+#[derive(Debug, clap::Args)]
+pub struct WatchArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// The vehicle; the config's default when left out.
+    #[arg(long)]
+    vehicle: Option<String>,
+    /// The job; the newest live one when left out.
+    #[arg(long, value_name = "ID")]
+    job_id: Option<String>,
+    /// Between two looks, in seconds.
+    #[arg(long, value_name = "SEC", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    interval: u64,
+    /// How long a job may take to appear, and its log to begin, in seconds.
+    #[arg(long, value_name = "SEC", default_value_t = 180, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    startup_grace: u64,
+    /// How long a log may be silent, in seconds. While the GPU works it is quiet, not stalled.
+    #[arg(long, value_name = "SEC", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(super) stall_sec: u64,
+    /// Over how many iterations the reward is looked at.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    plateau_window: u64,
+    /// How much less than this the mean reward moves on a plateau.
+    #[arg(long, value_name = "X", default_value_t = 3.0, value_parser = positive)]
+    plateau_min_delta: f64,
+    /// No plateau before this iteration.
+    #[arg(long, value_name = "ITERATION")]
+    plateau_after: Option<u64>,
+    /// On a plateau the reward also moves by less than this share of its level, such as 0.03.
+    #[arg(long, value_name = "SHARE", value_parser = positive)]
+    plateau_relative: Option<f64>,
+    /// No plateau at or above this mean reward: what was to be learnt is learnt.
+    #[arg(long, value_name = "REWARD", allow_negative_numbers = true)]
+    plateau_below: Option<f64>,
+    /// Read the log as this family: rsl_rl, rl_games, sb3, skrl, hugging_face, lightning, ultralytics.
+    #[arg(long, value_name = "NAME", value_parser = family)]
+    family: Option<FamilyName>,
+    /// Read the log by this expression, with groups named iteration, total and value.
+    #[arg(long, value_name = "REGEX", conflicts_with = "family")]
+    metrics_pattern: Option<String>,
+    /// Where the status goes; watch-<job_id>.json in the vehicle's log folder when left out.
+    #[arg(long, value_name = "FILE")]
+    status_path: Option<PathBuf>,
+    /// Judge this finished log instead: when each page would have gone out, and what a stop would have saved.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["vehicle", "job_id", "status_path"])]
+    pub(super) replay: Option<PathBuf>,
+    /// The pod's price, for what a stop would have saved.
+    #[arg(long, value_name = "USD", requires = "replay", value_parser = dollars)]
+    pub(super) usd_per_hour: Option<Usd>,
+    /// Print the result as JSON on stdout.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "no number".to_owned())?;
+    if number.is_finite() && number > 0.0 {
+        Ok(number)
+    } else {
+        Err("it is to be above 0".to_owned())
+    }
+}
+
+fn dollars(text: &str) -> Result<Usd, String> {
+    let usd = Usd::from_decimal(text).map_err(|error| error.to_string())?;
+    if usd > Usd::ZERO { Ok(usd) } else { Err("it is to be above 0".to_owned()) }
+}
+
+fn family(text: &str) -> Result<FamilyName, String> {
+    let name = serde_json::from_value(serde_json::Value::String(text.to_owned()));
+    name.ok().filter(|name| *name != FamilyName::Pattern).ok_or_else(|| {
+        "it is one of rsl_rl, rl_games, sb3, skrl, hugging_face, lightning, ultralytics".to_owned()
+    })
+}
+
+impl WatchArgs {
+    pub(super) fn plateau(&self) -> PlateauRule {
+        PlateauRule {
+            window: self.plateau_window,
+            min_delta: self.plateau_min_delta,
+            after: self.plateau_after,
+            relative: self.plateau_relative,
+            below: self.plateau_below,
+        }
+    }
+
+    pub(super) fn form(&self) -> Result<LogForm, Failure> {
+        Ok(match (&self.metrics_pattern, self.family) {
+            (Some(pattern), _) => {
+                LogForm::Pattern(Pattern::parse(pattern).map_err(Failure::bad_input)?)
+            }
+            (None, Some(family)) => LogForm::Family(family),
+            (None, None) => LogForm::Any,
+        })
+    }
+}
+
+/// Runs it: 0 done, 2 usage, 3 plateau, 4 failure, 5 stall or lost contact.
+pub fn run(args: &WatchArgs) -> u8 {
+    if args.replay.is_some() {
+        return watch_replay::run(args);
+    }
+    match open::block_on(watched(args)).and_then(|result| result) {
+        Ok(status) => {
+            if args.json {
+                print::data(&serde_json::to_string(&status).unwrap_or_default());
+            }
+            print::note(&format!(
+                "job {}: {}",
+                status.job_id.as_deref().unwrap_or("none"),
+                status.verdict.as_deref().unwrap_or("no verdict")
+            ));
+            if let Some(path) = &status.status_path {
+                print::note(&format!("status: {}", path.display()));
+            }
+            status.process_exit_code.unwrap_or(5)
+        }
+        Err(failure) => {
+            let code = open::failed(&failure, args.json);
+            // 1 is no exit code of a watch: what could not be reached is lost contact.
+            if code == 1 && failure.kind != FailureKind::Internal { 5 } else { code }
+        }
+    }
+}
+
+async fn watched(args: &WatchArgs) -> Result<WatchStatus, Failure> {
+    let request = WatchRequest {
+        vehicle: args.vehicle.clone(),
+        job_id: args.job_id.clone(),
+        interval: Duration::from_secs(args.interval),
+        startup_grace: Duration::from_secs(args.startup_grace),
+        stall: Duration::from_secs(args.stall_sec),
+        plateau: args.plateau(),
+        form: args.form()?,
+        status_path: args.status_path.clone(),
+    };
+    let start = args.config.start()?;
+    let _log = logging::start(&start.env);
+    let (tether, _) = ops::open(&start, open::clock()).await?;
+    tether
+        .watch(&request, &mut |note| match note {
+            WatchNote::Said(text) => print::note(&format!("  {text}")),
+            WatchNote::Page(verdict) => print::note(&format!("PAGE: {verdict}")),
+            WatchNote::Round(status) => print::note(&format!("  {}", line(&status))),
+        })
+        .await
+}
+
+/// One round in one line.
+fn line(status: &WatchStatus) -> String {
+    let mut parts = vec![status.updated_at.format("%H:%M:%S").to_string()];
+    match (status.iteration, status.total_iterations) {
+        (Some(at), Some(total)) => parts.push(format!("iteration {at}/{total}")),
+        (Some(at), None) => parts.push(format!("iteration {at}")),
+        (None, _) => parts.push("no numbers yet".to_owned()),
+    }
+    if let Some(reward) = status.mean_reward {
+        parts.push(format!("reward {reward:.2}"));
+    }
+    if let Some(trend) = status.trend {
+        parts.push(format!("{trend:+.2} over the window"));
+    }
+    if let Some(finding) = &status.failure_detected {
+        parts.push(format!("suspicion ({}): {}", finding.cause, finding.evidence));
+    }
+    if status.quiet {
+        parts.push("the log is silent, the GPU works".to_owned());
+    }
+    parts.join(" · ")
+}

@@ -1,0 +1,272 @@
+//! `podtether why`: what a call would come to, rule by rule, and what would pass.
+
+use super::open::{self, ConfigArgs};
+use super::{logging, print};
+use crate::error::Failure;
+use crate::ops::{self, RunJobRequest, Verdict, WhyAnswer, WhyRequest};
+use serde_json::Value;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `podtether why`.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct WhyArgs {
+    /// A saved answer of a dry run of ensure_pod or run_job, or a tool call as
+    /// `{"name": …, "arguments": {…}}`; `-` reads it from stdin.
+    #[arg(required = true)]
+    plan: Option<PathBuf>,
+    #[command(flatten)]
+    how: How,
+    #[command(subcommand)]
+    call: Option<Call>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct How {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Print one JSON object on stdout instead of lines for people.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Call {
+    /// What ensure_pod would come to.
+    Ensure {
+        #[command(flatten)]
+        how: How,
+        /// The vehicle; the config's default when left out.
+        #[arg(long)]
+        vehicle: Option<String>,
+    },
+    /// What run_job would come to.
+    Run {
+        #[command(flatten)]
+        how: How,
+        #[command(flatten)]
+        job: Job,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Job {
+    /// The vehicle; the config's default when left out.
+    #[arg(long)]
+    vehicle: Option<String>,
+    /// The job's name.
+    #[arg(long)]
+    name: String,
+    /// The command that the job would run.
+    #[arg(long)]
+    command: String,
+    /// The folder to run in.
+    #[arg(long)]
+    workdir: Option<String>,
+    /// The job's ceiling in seconds; the config's timeouts.job_sec when left out.
+    #[arg(long, value_name = "SEC", allow_negative_numbers = true)]
+    max_runtime_sec: Option<i64>,
+    /// Stop the pod when the job ends.
+    #[arg(long)]
+    auto_stop: bool,
+    /// Run beside a job that is still live.
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs it: 0 it would pass, 2 it would be refused, or wrong usage; 1 nothing is known.
+pub fn run(args: &WhyArgs) -> u8 {
+    let how = match &args.call {
+        Some(Call::Ensure { how, .. } | Call::Run { how, .. }) => how,
+        None => &args.how,
+    };
+    match open::block_on(explained(args, how)) {
+        Ok(Ok(answer)) => {
+            if how.json {
+                print::data(&serde_json::to_string(&answer).unwrap_or_default());
+            } else {
+                show(&answer);
+            }
+            if answer.would_pass { 0 } else { 2 }
+        }
+        Ok(Err(failure)) | Err(failure) => open::failed(&failure, how.json),
+    }
+}
+
+async fn explained(args: &WhyArgs, how: &How) -> Result<WhyAnswer, Failure> {
+    let request = match (&args.call, &args.plan) {
+        (Some(Call::Ensure { vehicle, .. }), _) => WhyRequest::Ensure { vehicle: vehicle.clone() },
+        (Some(Call::Run { job, .. }), _) => WhyRequest::Run(RunJobRequest {
+            name: job.name.clone(),
+            command: job.command.clone(),
+            workdir: job.workdir.clone(),
+            auto_stop: job.auto_stop,
+            force: job.force,
+            max_runtime_sec: job.max_runtime_sec,
+            vehicle: job.vehicle.clone(),
+            dry_run: true,
+        }),
+        (None, Some(path)) => saved(&read(path)?)?,
+        (None, None) => return Err(Failure::bad_input("why needs a plan or a call")),
+    };
+    let start = how.config.start()?;
+    let _log = logging::start(&start.env);
+    let (tether, _) = ops::open(&start, open::clock()).await?;
+    tether.why(&request).await
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        std::fs::read_to_string(path)
+    };
+    read.map_err(|error| Failure::bad_input(format!("{}: {error}", path.display())))
+}
+
+/// Reads a saved plan or a tool call.
+fn saved(text: &str) -> Result<WhyRequest, Failure> {
+    let odd = |why: &str| {
+        Failure::bad_input(format!(
+            "the plan is no answer of a dry run and no call of ensure_pod or run_job: {why}"
+        ))
+    };
+    let value: Value = serde_json::from_str(text).map_err(|error| odd(&error.to_string()))?;
+    let words = |value: &Value, key: &str| value[key].as_str().map(str::to_owned);
+    if let (Some(name), Value::Object(_)) = (value["name"].as_str(), &value["arguments"]) {
+        let given = &value["arguments"];
+        return match name {
+            "ensure_pod" => Ok(WhyRequest::Ensure { vehicle: words(given, "vehicle") }),
+            "run_job" => Ok(WhyRequest::Run(RunJobRequest {
+                name: words(given, "name").unwrap_or_default(),
+                command: words(given, "command").unwrap_or_default(),
+                workdir: words(given, "workdir"),
+                auto_stop: given["auto_stop"].as_bool().unwrap_or(false),
+                force: given["force"].as_bool().unwrap_or(false),
+                max_runtime_sec: given["max_runtime_sec"].as_i64(),
+                vehicle: words(given, "vehicle"),
+                dry_run: true,
+            })),
+            other => Err(odd(&format!("it calls {other}"))),
+        };
+    }
+    // As a client got it, with the answer inside.
+    let value = value.get("structuredContent").unwrap_or(&value);
+    let vehicle = words(value, "vehicle");
+    if vehicle.is_none() || !value["plan"].is_array() {
+        return Err(odd("it has no vehicle or no plan; of a refused call give the call itself"));
+    }
+    match words(value, "job_id") {
+        None => Ok(WhyRequest::Ensure { vehicle }),
+        Some(id) => {
+            // <stamp>_<name>_<4 hex>; the rules look at the vehicle, the ceiling and the end alone.
+            let name = id.split_once('_').and_then(|(_, rest)| rest.rsplit_once('_'));
+            Ok(WhyRequest::Run(RunJobRequest {
+                name: name.map(|(name, _)| name.to_owned()).unwrap_or_default(),
+                command: "true".to_owned(),
+                auto_stop: value["auto_stop"].as_bool().unwrap_or(false),
+                max_runtime_sec: value["ceiling_sec"].as_i64(),
+                vehicle,
+                ..RunJobRequest::default()
+            }))
+        }
+    }
+}
+
+fn show(answer: &WhyAnswer) {
+    let word = if answer.would_pass { "would pass" } else { "WOULD BE REFUSED" };
+    print::data(&format!("{} for vehicle {}: {word}", answer.call, answer.vehicle));
+    for line in &answer.not_met {
+        print::data(&format!("  missing {line}"));
+    }
+    for rule in &answer.rules {
+        let verdict = match rule.verdict {
+            Verdict::Pass => "pass   ",
+            Verdict::Refuse => "REFUSE ",
+        };
+        print::data(&format!("  {verdict} {}: {}", rule.name, rule.looked_at));
+        if let (Some(refusal), Some(way_out)) = (&rule.refusal, &rule.way_out) {
+            // Its first line; the sum follows below.
+            print::data(&format!("          {}", refusal.lines().next().unwrap_or_default()));
+            print::data(&format!("          to pass: {way_out}"));
+        }
+    }
+    if !answer.sum.is_empty() {
+        print::data("what counts against the budget:");
+    }
+    for line in &answer.sum {
+        print::data(&format!("  ${} {}", line.usd.to_decimal(), line.what));
+    }
+    if let Some(total) = answer.total_usd {
+        let budget = answer.budget_usd.map_or_else(
+            || "no limits.budget_usd".to_owned(),
+            |usd| format!("limits.budget_usd = {}", usd.to_decimal()),
+        );
+        print::data(&format!("  = ${}; {budget}", total.to_decimal()));
+    }
+    match &answer.to_pass[..] {
+        [] => {}
+        [one] => print::data(&format!("the one change that would pass: {one}")),
+        all => print::data(&format!("to pass, all of these: {}", all.join("; "))),
+    }
+    for line in most(answer) {
+        print::data(&format!("at most now: {line}"));
+    }
+}
+
+fn most(answer: &WhyAnswer) -> Vec<String> {
+    let most = &answer.most;
+    let left = most.budget_left_usd.map(|usd| format!("{usd} of the budget are left"));
+    let own = most.max_runtime_sec.map(|sec| format!("max_runtime_sec={sec} as asked"));
+    let stopped = most.max_runtime_sec_with_auto_stop;
+    let stopped = stopped.map(|sec| format!("max_runtime_sec={sec} with auto_stop=true"));
+    let none = (answer.call == "run_job" && own.is_none() && stopped.is_none())
+        .then(|| "not one second of a job".to_owned());
+    let gpu = most.cheapest_gpu.as_ref().zip(most.cheapest_usd_per_hour).map(|(gpu, usd)| {
+        let fits = if most.cheapest_passes == Some(true) { "" } else { ", above max_usd_per_hour" };
+        format!("the cheapest GPU allowed is {gpu}, {usd}/h{fits}")
+    });
+    [left, own, stopped, none, gpu].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_and_a_call_are_read_back_to_what_was_asked() {
+        let plan = r#"{"vehicle": "rover", "job_id": "20260703-132525_train_a_00ab",
+            "ceiling_sec": 60, "auto_stop": true, "plan": []}"#;
+        let WhyRequest::Run(job) = saved(plan).unwrap() else { panic!() };
+        assert_eq!(
+            (job.name.as_str(), job.max_runtime_sec, job.auto_stop),
+            ("train_a", Some(60), true)
+        );
+        let wrapped = format!(r#"{{"structuredContent": {plan}}}"#);
+        assert!(matches!(saved(&wrapped), Ok(WhyRequest::Run(_))));
+        let ensure = r#"{"vehicle": "rover", "plan": []}"#;
+        assert!(
+            matches!(saved(ensure), Ok(WhyRequest::Ensure { vehicle: Some(name) }) if name == "rover")
+        );
+        let call =
+            r#"{"name": "run_job", "arguments": {"name": "x", "command": "c", "force": true}}"#;
+        let WhyRequest::Run(job) = saved(call).unwrap() else { panic!() };
+        assert!(job.force && job.command == "c" && job.vehicle.is_none());
+    }
+
+    #[test]
+    fn what_is_no_plan_is_said_to_be_none() {
+        for (text, words) in [
+            ("", "EOF"),
+            ("[]", "no vehicle"),
+            (r#"{"vehicle": "rover"}"#, "no plan"),
+            (r#"{"ok": false, "failure": {"kind": "refused"}}"#, "give the call itself"),
+            (r#"{"name": "stop_pod", "arguments": {}}"#, "it calls stop_pod"),
+        ] {
+            let failure = saved(text).unwrap_err();
+            assert!(failure.message.contains(words), "{text}: {failure}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Gathers what would stop a pod by itself, for every answer that says so.
+
+use super::probe::{LOOK, SHORT, live_jobs};
+use super::{Tether, vigil, watchdog_fuse};
+use crate::domain::{
+    FuseReport, JobId, JobState, JobsSeen, LiveJob, Pod, UnattendedBill, Vehicle, Watchdog,
+    longest_unattended, slowest_proven,
+};
+use crate::plan::{self, LiveJobs};
+use crate::pod::JobLook;
+use crate::pod::watchdog::WatchdogReport;
+use futures_util::future::join_all;
+use std::time::Duration;
+
+/// More live jobs than this are not looked at one by one.
+const MOST_JOBS: usize = 8;
+
+impl Tether {
+    /// Every fuse of a pod that is, or must be taken to be, on the bill, and what it costs when
+    /// nobody looks after it. `watchdog` is what the pod said of its own.
+    pub(super) fn fuses(
+        &self,
+        vehicle: &Vehicle,
+        pod: &Pod,
+        jobs: &JobsSeen,
+        watchdog: &Watchdog,
+    ) -> (Vec<FuseReport>, UnattendedBill) {
+        let now = self.clock.now();
+        let mut fuses = FuseReport::auto_stop(jobs, watchdog.stop_path(), now);
+        let vigils = vigil::seen(&vehicle.local_log_dir);
+        fuses.extend(FuseReport::supervise(&vigils, &pod.id, pod.started_at, now));
+        fuses.push(FuseReport::watchdog(watchdog, now));
+        fuses.push(FuseReport::deadman());
+        let unattended = longest_unattended(pod.price, &fuses);
+        (fuses, unattended)
+    }
+
+    /// What the worst case of a launch on this pod takes for its fuse: of what this machine sees by
+    /// itself and of the pod's watchdog the slowest that is proven, else `unproven`. `live` are the
+    /// jobs that live before the launch.
+    pub(super) async fn fuse_of_a_plan(
+        &self,
+        vehicle: &Vehicle,
+        pod: &Pod,
+        live: &LiveJobs,
+        watchdog: Option<&WatchdogReport>,
+        is_supervised: bool,
+        unproven: plan::Fuse,
+    ) -> plan::Fuse {
+        let unasked = JobsSeen::Unknown("the pod was not asked".to_owned());
+        let here = plan_fuse(&self.fuses(vehicle, pod, &unasked, &Watchdog::Off).0);
+        let others = self.jobs_seen(vehicle, pod, live).await;
+        let now = self.clock.now();
+        let pods = watchdog_fuse::plan_fuse(watchdog, &others, is_supervised, now);
+        slower(here, pods).unwrap_or(unproven)
+    }
+
+    /// The live jobs with what their end does to the pod, each looked at on the pod.
+    pub(super) async fn jobs_seen(
+        &self,
+        vehicle: &Vehicle,
+        pod: &Pod,
+        live: &LiveJobs,
+    ) -> JobsSeen {
+        match live {
+            LiveJobs::Unknown(why) => JobsSeen::Unknown(why.clone()),
+            LiveJobs::Known(ids) => {
+                let looks = ids.iter().take(MOST_JOBS).map(|id| self.live_job(vehicle, pod, id));
+                let mut jobs = join_all(looks).await;
+                jobs.extend(ids.iter().skip(MOST_JOBS).map(unread));
+                JobsSeen::Known(jobs)
+            }
+        }
+    }
+
+    async fn live_job(&self, vehicle: &Vehicle, pod: &Pod, id: &JobId) -> LiveJob {
+        let job = JobLook { id, max_bytes: 1, offset: None };
+        let Ok((status, _)) = self.look_at_job(vehicle, pod, job, SHORT).await else {
+            return unread(id);
+        };
+        let meta = status.meta;
+        LiveJob {
+            auto_stop: meta.as_ref().and_then(|meta| meta.auto_stop),
+            started_at: meta.as_ref().and_then(|meta| meta.started_at),
+            ceiling_sec: meta.and_then(|meta| meta.max_runtime_sec),
+            wrapper_is_lost: matches!(status.state, JobState::WrapperLost | JobState::Orphaned),
+            ..unread(id)
+        }
+    }
+
+    /// The jobs of a usable pod and what their end does, looked at for at most `time`.
+    pub(super) async fn jobs_within(
+        &self,
+        vehicle: &Vehicle,
+        pod: &Pod,
+        time: Duration,
+    ) -> JobsSeen {
+        let looking = async {
+            let live = match self.look(vehicle, pod, SHORT, false, None).await {
+                Ok(look) => live_jobs(&look),
+                Err(failure) => LiveJobs::Unknown(failure.message),
+            };
+            self.jobs_seen(vehicle, pod, &live).await
+        };
+        tokio::time::timeout(time.min(LOOK.timeout), looking)
+            .await
+            .unwrap_or_else(|_| JobsSeen::Unknown("the pod did not answer in time".to_owned()))
+    }
+}
+
+/// A job of which only the id is known.
+fn unread(id: &JobId) -> LiveJob {
+    LiveJob {
+        id: id.clone(),
+        auto_stop: None,
+        started_at: None,
+        ceiling_sec: None,
+        wrapper_is_lost: false,
+    }
+}
+
+/// The slowest proven of these fuses, as one of a plan. The bound is from now on; a plan counts it
+/// from the end of what it plans, which is the safe side.
+fn plan_fuse(fuses: &[FuseReport]) -> Option<plan::Fuse> {
+    let (name, within) = slowest_proven(fuses)?;
+    let what = name.as_str().to_owned();
+    Some(plan::Fuse::Proven { what, within, not_before: Duration::ZERO })
+}
+
+/// What holds for both: the later of each of their bounds.
+fn slower(one: Option<plan::Fuse>, other: Option<plan::Fuse>) -> Option<plan::Fuse> {
+    use plan::Fuse::Proven;
+    match (one, other) {
+        (
+            Some(Proven { what: one, within: a, not_before: from }),
+            Some(Proven { what: other, within: b, not_before: until }),
+        ) => {
+            let what = if a.max(from) > b.max(until) { one } else { other };
+            Some(Proven { what, within: a.max(b), not_before: from.max(until) })
+        }
+        (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{FuseName, FuseState};
+
+    #[test]
+    fn only_a_proven_fuse_takes_the_place_of_the_allowance() {
+        let fuse = |state, sec| FuseReport {
+            stops_within_sec: Some(sec),
+            ..FuseReport::without_proof(FuseName::Supervise, state, String::new())
+        };
+        let unproven = [fuse(FuseState::Unproven, 60), fuse(FuseState::Dead, 60)];
+        assert_eq!(plan_fuse(&unproven), None);
+        let proven = [fuse(FuseState::Armed, 60), fuse(FuseState::Armed, 90)];
+        assert_eq!(plan_fuse(&proven), Some(bounds("supervise", 90, 0)));
+    }
+
+    fn bounds(what: &str, within: u64, not_before: u64) -> plan::Fuse {
+        let (within, not_before) = (Duration::from_secs(within), Duration::from_secs(not_before));
+        plan::Fuse::Proven { what: what.into(), within, not_before }
+    }
+
+    #[test]
+    fn of_two_proven_fuses_a_plan_waits_for_the_later_end_of_either() {
+        let (here, pods) =
+            (|| Some(bounds("supervise", 90, 0)), || Some(bounds("watchdog", 60, 99)));
+        assert_eq!(slower(here(), pods()), Some(bounds("watchdog", 90, 99)));
+        assert_eq!(slower(here(), None), here());
+        assert_eq!(slower(None, pods()), pods());
+        assert_eq!(slower(None, None), None);
+    }
+}

@@ -1,0 +1,382 @@
+//! The thin loop around the machine of a watch: looks at the job, its log, its GPU and its pod, and keeps the
+//! status file true. It changes nothing at the provider and nothing on the pod.
+
+use super::probe::{LONG, live_jobs};
+use super::watch_status::{Artifacts, Kept, Resume, WatchSpec, WatchStatus};
+use super::{Tether, run_job};
+use crate::domain::{JobId, Pod, Vehicle};
+use crate::error::{Failure, FailureKind};
+use crate::plan::LiveJobs;
+use crate::pod::JobLook;
+use crate::pod::jobs::LogSlice;
+use crate::watch::metrics::{FamilyName, Pattern};
+use crate::watch::state::{self, Effect, Event, Look, State, Terms};
+use crate::watch::{LogReading, PlateauRule, Verdict};
+use chrono::TimeDelta;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How much of the log one look takes.
+const LOOK_BYTES: u32 = 256 * 1024;
+
+/// How the log's numbers are to be read.
+#[derive(Clone, Debug, Default)]
+pub enum LogForm {
+    /// By whatever family it shows to be.
+    #[default]
+    Any,
+    /// As one family.
+    Family(FamilyName),
+    /// By an expression of the user's.
+    Pattern(Pattern),
+}
+
+impl LogForm {
+    /// A reading that has not read anything.
+    #[must_use]
+    pub fn reading(&self) -> LogReading {
+        match self {
+            Self::Any => LogReading::new(),
+            Self::Family(family) => LogReading::of(*family),
+            Self::Pattern(pattern) => LogReading::of_pattern(pattern.clone()),
+        }
+    }
+}
+
+/// What is asked of a watch.
+#[derive(Clone, Debug)]
+pub struct WatchRequest {
+    /// The vehicle; the config's default when `None`.
+    pub vehicle: Option<String>,
+    /// The job; the newest live one when `None`.
+    pub job_id: Option<String>,
+    /// Between two looks.
+    pub interval: Duration,
+    /// How long a job may take to appear and its log to begin.
+    pub startup_grace: Duration,
+    /// How long a log may be silent.
+    pub stall: Duration,
+    /// When a flat reward is a plateau.
+    pub plateau: PlateauRule,
+    /// How the log is read.
+    pub form: LogForm,
+    /// Where the status goes; `watch-<job_id>.json` in the vehicle's log folder when `None`.
+    pub status_path: Option<PathBuf>,
+}
+
+/// What a watch tells while it goes on.
+#[derive(Clone, Debug)]
+pub enum WatchNote {
+    /// Something happened, in a sentence.
+    Said(String),
+    /// A round is over.
+    Round(Box<WatchStatus>),
+    /// People are to be told.
+    Page(Verdict),
+}
+
+impl Tether {
+    /// Watches a job until there is a verdict. Returns the last status, whose `process_exit_code` is the
+    /// outcome.
+    ///
+    /// # Errors
+    /// Bad input, or no running pod and no earlier watch of this job.
+    pub async fn watch(
+        &self,
+        request: &WatchRequest,
+        tell: &mut (dyn FnMut(WatchNote) + Send),
+    ) -> Result<WatchStatus, Failure> {
+        let vehicle = self.vehicle(request.vehicle.as_deref())?;
+        let job = request.job_id.as_deref().map(run_job::job_id).transpose()?;
+        let delta = |time| TimeDelta::from_std(time).unwrap_or(TimeDelta::MAX);
+        let terms = Terms {
+            interval: delta(request.interval),
+            startup_grace: delta(request.startup_grace),
+            stall: delta(request.stall),
+            plateau: request.plateau,
+        };
+        let now = self.clock.now();
+        let status = WatchStatus {
+            cloud: self.cloud_name(),
+            job_id: None,
+            spec: WatchSpec {
+                vehicle: vehicle.name.0.clone(),
+                interval: request.interval.as_secs(),
+                startup_grace: request.startup_grace.as_secs(),
+                stall_sec: request.stall.as_secs(),
+                plateau: request.plateau,
+            },
+            iteration: None,
+            total_iterations: None,
+            mean_reward: None,
+            trend: None,
+            plateau_fired: false,
+            failure_detected: None,
+            exit_code_artifact: None,
+            gone_from_active: false,
+            stalled: false,
+            quiet: false,
+            offset_bytes: 0,
+            artifacts: None,
+            verdict: None,
+            started_at: now,
+            updated_at: now,
+            ended_at: None,
+            process_exit_code: None,
+            status_path: request.status_path.clone(),
+            resume: Resume {
+                state: State::new(now, job.is_some()),
+                reading: request.form.reading().state(),
+            },
+        };
+        let mut watching = Watching {
+            tether: self,
+            request,
+            vehicle,
+            pod: None,
+            job: None,
+            state: State::new(now, job.is_some()),
+            reading: request.form.reading(),
+            offset: 0,
+            status,
+        };
+        let is_known = job.is_some_and(|job| watching.adopt(job, tell));
+        let off = match self.running_pod(&watching.vehicle).await {
+            Ok(pod) => {
+                watching.pod = Some(pod);
+                None
+            }
+            // A pod that went off since the last watch is an answer, not a mistake.
+            Err(failure) if is_known && failure.kind == FailureKind::NoPod => Some(failure.message),
+            Err(failure) => return Err(failure),
+        };
+        let begin = if watching.job.is_some() { Effect::LookOn } else { Effect::Discover };
+        let first = off.map(|_| Event::Pod(Some((false, "not running".to_owned()))));
+        watching.run(begin, first, &terms, tell).await;
+        Ok(watching.status)
+    }
+}
+
+struct Watching<'a> {
+    tether: &'a Tether,
+    request: &'a WatchRequest,
+    vehicle: Vehicle,
+    pod: Option<Pod>,
+    job: Option<JobId>,
+    state: State,
+    reading: LogReading,
+    /// How far the log was read by this process.
+    offset: u64,
+    status: WatchStatus,
+}
+
+impl Watching<'_> {
+    /// Takes a job, and what an earlier watch of it has left; whether there was one.
+    fn adopt(&mut self, job: JobId, tell: &mut (dyn FnMut(WatchNote) + Send)) -> bool {
+        let default = || self.vehicle.local_log_dir.join(format!("watch-{job}.json"));
+        let path = self.request.status_path.clone().unwrap_or_else(default);
+        let job_dir = self.tether.job_dir(&self.vehicle, &job);
+        let log = format!("{job_dir}/out.log");
+        self.status.artifacts = Some(Artifacts { job_dir, log });
+        self.status.job_id = Some(job.to_string());
+        let kept = Kept::read(&path, job.as_str());
+        self.status.status_path = Some(path);
+        self.job = Some(job);
+        let Some(kept) = kept else { return false };
+        self.offset = kept.resume.reading.offset;
+        self.reading = self.request.form.reading().resume(&kept.resume.reading);
+        self.state = kept.resume.state.resumed();
+        self.status.started_at = kept.started_at;
+        self.status.mean_reward = kept.mean_reward;
+        tell(WatchNote::Said(format!("going on with the watch of {}", kept.started_at)));
+        true
+    }
+
+    async fn run(
+        &mut self,
+        begin: Effect,
+        first: Option<Event>,
+        terms: &Terms,
+        tell: &mut (dyn FnMut(WatchNote) + Send),
+    ) {
+        let (mut effect, mut first, mut waits) = (begin, first, false);
+        loop {
+            let event = match first.take() {
+                Some(event) => event,
+                None => self.carry_out(&effect, waits, tell).await,
+            };
+            waits = true;
+            let now = self.tether.clock.now();
+            let (state, effects) = state::next(&self.state, &event, now, terms);
+            self.state = state;
+            let is_over = self.record(&effects);
+            if let Err(error) = self.status.write() {
+                tell(WatchNote::Said(format!("the status cannot be written: {error}")));
+            }
+            let mut go_on = Effect::Look;
+            for effect in effects {
+                match effect {
+                    Effect::Page(verdict) => tell(WatchNote::Page(verdict)),
+                    Effect::Finish(_) => {}
+                    effect => go_on = effect,
+                }
+            }
+            if is_over {
+                return;
+            }
+            if matches!(go_on, Effect::Look) {
+                tell(WatchNote::Round(Box::new(self.status.clone())));
+            }
+            effect = go_on;
+        }
+    }
+
+    async fn carry_out(
+        &mut self,
+        effect: &Effect,
+        waits: bool,
+        tell: &mut (dyn FnMut(WatchNote) + Send),
+    ) -> Event {
+        if waits && matches!(effect, Effect::Look | Effect::Discover) {
+            tokio::time::sleep(self.request.interval).await;
+        }
+        let Some(pod) = self.pod.clone() else { return Event::NoContact };
+        match effect {
+            Effect::Discover => match self.live_jobs(&pod).await {
+                // Ids begin with the time of launch.
+                LiveJobs::Known(jobs) => match jobs.into_iter().max() {
+                    Some(job) => {
+                        tell(WatchNote::Said(format!("watching job {job}")));
+                        self.adopt(job, tell);
+                        // What was kept may be past discovery already.
+                        Event::Discovered(true)
+                    }
+                    None => Event::Discovered(false),
+                },
+                LiveJobs::Unknown(why) => {
+                    tell(WatchNote::Said(format!("the live jobs are not known: {why}")));
+                    Event::NoContact
+                }
+            },
+            Effect::AskProvider => match self.tether.pod_by_id(&pod.id).await {
+                Ok(Some(now)) => {
+                    tell(WatchNote::Said(format!("the provider says {}", now.status)));
+                    let answer = (now.status.bills_compute(), now.status.to_string());
+                    // Every boot has another address (F01).
+                    self.pod = Some(now);
+                    Event::Pod(Some(answer))
+                }
+                // A 404 is no proof that it is gone (A05).
+                Ok(None) => Event::Pod(None),
+                Err(failure) => {
+                    tell(WatchNote::Said(format!("the provider: {}", failure.message)));
+                    Event::Pod(None)
+                }
+            },
+            Effect::AskGpu => {
+                let probe = self.tether.probe(&self.vehicle, &pod).await.ok();
+                let busiest = |probe: crate::pod::PodProbe| {
+                    probe.gpus.iter().filter_map(|gpu| gpu.percent).max()
+                };
+                Event::Gpu(probe.and_then(busiest))
+            }
+            _ => self.look(&pod, tell).await,
+        }
+    }
+
+    async fn live_jobs(&self, pod: &Pod) -> LiveJobs {
+        match self.tether.look(&self.vehicle, pod, LONG, false, None).await {
+            Ok(look) => live_jobs(&look),
+            Err(failure) => LiveJobs::Unknown(failure.message),
+        }
+    }
+
+    async fn look(&mut self, pod: &Pod, tell: &mut (dyn FnMut(WatchNote) + Send)) -> Event {
+        let Some(job) = self.job.clone() else { return Event::Discovered(false) };
+        let job = JobLook { id: &job, max_bytes: LOOK_BYTES, offset: Some(self.offset) };
+        let looked = self.tether.look_at_job(&self.vehicle, pod, job, LONG).await;
+        let status = match looked {
+            Ok((status, _)) => status,
+            Err(failure) => {
+                tell(WatchNote::Said(format!("the pod did not answer: {}", failure.message)));
+                return Event::NoContact;
+            }
+        };
+        // A volume that did not answer has not made the log shorter.
+        let log = match &status.log {
+            Some(log) => log.clone(),
+            None => LogSlice { offset: self.offset, size: self.offset, bytes: Vec::new() },
+        };
+        if log.size < self.offset {
+            // Another log under the same name: it is read from its start.
+            (self.reading, self.offset) = (self.request.form.reading(), 0);
+            return self.seen(&status, Vec::new(), true, false);
+        }
+        let before = self.reading.position().map(|at| at.iteration);
+        let mut blocks = self.reading.push(&log.bytes);
+        self.offset = log.next_offset();
+        // A log that gives nothing is not asked again at once.
+        let at_end = self.offset >= log.size || log.bytes.is_empty();
+        if at_end && status.state.has_ended() {
+            blocks.extend(self.reading.finish());
+        }
+        let progressed =
+            !blocks.is_empty() || self.reading.position().map(|at| at.iteration) != before;
+        let points = blocks.iter().filter_map(|block| Some((block.iteration, block.mean_reward?)));
+        self.seen(&status, points.collect(), progressed, at_end)
+    }
+
+    fn seen(
+        &mut self,
+        status: &crate::pod::jobs::JobStatus,
+        points: Vec<(u64, f64)>,
+        progressed: bool,
+        at_end: bool,
+    ) -> Event {
+        self.status.exit_code_artifact = status.exit_code;
+        self.status.gone_from_active = status.state.has_ended();
+        if let Some((_, reward)) = points.last() {
+            self.status.mean_reward = Some(*reward);
+        }
+        Event::Looked(Box::new(Look {
+            job: Some(status.state),
+            exit_code: status.exit_code,
+            grew: status.log.as_ref().is_some_and(|log| !log.bytes.is_empty()),
+            at_end,
+            log_age: status.log_age.and_then(|age| TimeDelta::from_std(age).ok()),
+            progressed,
+            points,
+            finding: self.reading.failure(),
+            finished: self.reading.is_finished(),
+        }))
+    }
+
+    /// Keeps the status in step with the state; whether it is over.
+    fn record(&mut self, effects: &[Effect]) -> bool {
+        let now = self.tether.clock.now();
+        let position = self.reading.position();
+        let status = &mut self.status;
+        status.iteration = position.map(|at| at.iteration);
+        status.total_iterations = position.and_then(|at| at.total);
+        status.trend = self.state.curve.trend();
+        status.failure_detected = self.reading.failure();
+        status.quiet = self.state.quiet;
+        status.plateau_fired |= matches!(self.state.paged, Some(Verdict::Plateau(_)));
+        status.stalled = matches!(self.state.paged, Some(Verdict::Stalled { .. }));
+        let reading = self.reading.state();
+        status.offset_bytes = reading.offset;
+        status.resume = Resume { state: self.state.clone(), reading };
+        status.updated_at = now;
+        status.verdict = self.state.verdict().map(ToString::to_string);
+        if let Some(Verdict::Failed(finding)) = self.state.verdict() {
+            status.failure_detected = Some(finding.clone());
+        }
+        let code = effects.iter().find_map(|effect| match effect {
+            Effect::Finish(code) => Some(*code),
+            _ => None,
+        });
+        status.process_exit_code = code;
+        status.ended_at = code.map(|_| now);
+        code.is_some()
+    }
+}
