@@ -4,7 +4,6 @@ use super::probe::LOOK;
 use super::{CloudName, Tether};
 use crate::domain::{JobId, JobState, Pod, Vehicle};
 use crate::error::Failure;
-use crate::pod::Shell as _;
 use crate::pod::jobs::{self, JobStatus, log_text};
 use crate::watch::metrics::{Block, MetricsParser};
 use schemars::JsonSchema;

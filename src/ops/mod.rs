@@ -51,8 +51,8 @@ use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::{Approved, review};
 use crate::ledger::Ledger;
 use crate::plan::{Draft, Facts};
-use crate::pod::Shell;
-use shells::Shells;
+use crate::pod::{Shell, Shells};
+use shells::SshShells;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub struct Tether {
     clock: SharedClock,
     surroundings: Surroundings,
     settings: Settings,
-    shells: Shells,
+    shells: Arc<dyn Shells>,
     ledger: Option<Ledger>,
 }
 
@@ -88,7 +88,7 @@ impl Tether {
         clock: SharedClock,
         surroundings: Surroundings,
     ) -> Self {
-        let shells = Shells::new(surroundings.ssh_auth_sock.clone());
+        let shells = Arc::new(SshShells::new(surroundings.ssh_auth_sock.clone()));
         let settings = Settings::default();
         Self { config, cloud, clock, surroundings, settings, shells, ledger: None }
     }
@@ -109,6 +109,13 @@ impl Tether {
     #[must_use]
     pub fn with_ledger(self, ledger: Ledger) -> Self {
         Self { ledger: Some(ledger), ..self }
+    }
+
+    /// The same with shells that somebody else makes, in place of those over SSH. Files are pulled
+    /// over SSH all the same.
+    #[must_use]
+    pub fn with_shells(self, shells: Arc<dyn Shells>) -> Self {
+        Self { shells, ..self }
     }
 
     /// The config.

@@ -4,7 +4,7 @@ use super::Tether;
 use crate::domain::{Pod, PodId, Vehicle};
 use crate::error::Failure;
 use crate::plan::LiveJobs;
-use crate::pod::{self, ExecLimits, PodProbe, PodShell, Shell as _, jobs};
+use crate::pod::{self, ExecLimits, PodProbe, Shell, jobs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) const LOOK: ExecLimits = ExecLimits {
 
 impl Tether {
     /// The shell of a pod, without a proof of who answers.
-    pub(crate) fn shell(&self, vehicle: &Vehicle, pod: &Pod) -> Result<Arc<PodShell>, Failure> {
+    pub(crate) fn shell(&self, vehicle: &Vehicle, pod: &Pod) -> Result<Arc<dyn Shell>, Failure> {
         Ok(self.shells.of(vehicle, pod)?)
     }
 

@@ -65,7 +65,7 @@ impl Tether {
         let rsync = RsyncProgram::probe(&path).await.ok();
         let request = PullRequest::new(
             super::shells::target(&vehicle, &pod)?,
-            self.shells.tuning().clone(),
+            super::shells::tuning(self.surroundings.ssh_auth_sock.clone()),
             self.surroundings.program.clone(),
             rsync,
             remote_dir.clone(),

@@ -7,5 +7,7 @@ pub mod ssh;
 pub mod transfer;
 
 pub use probe::{GpuUse, MountKind, PodProbe, ProbeError, parse_probe, probe_command};
-pub use shell::{Captured, ExecLimits, ExecOutput, ExecStatus, Shell, ShellError, ShellErrorKind};
+pub use shell::{
+    Captured, ExecLimits, ExecOutput, ExecStatus, Shell, ShellError, ShellErrorKind, Shells,
+};
 pub use ssh::PodShell;
