@@ -8,7 +8,7 @@ mod entry;
 mod file;
 mod line;
 
-pub use book::{Book, OpenIntent};
+pub use book::{Book, Create, OpenIntent};
 pub use entry::{Action, Entry, Event};
 pub use file::{Ledger, LedgerError, project_folder};
 pub use line::VERSION;

@@ -96,6 +96,7 @@ impl Tether {
         let needs = Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
         let mut facts = self.gather(needs).await?;
         self.reconcile(&mut facts)?;
+        self.see(&vehicle, &mut facts).await;
         // Looked at only now, so that the failure can say what bills all the same.
         let public_key = public_key(&vehicle)
             .map_err(|failure| failure.billing(super::bills(&vehicle.pod_name, &facts.pods)))?;
@@ -294,7 +295,9 @@ pub(super) fn start_failure(error: StepError) -> Failure {
     let message = error.to_string();
     match error {
         StepError::Cloud(error) => {
-            let billing = if error.may_have_taken_effect() {
+            // A start that is refused as not valid any more may have been made already.
+            let is_conflict = error.kind == CloudErrorKind::Conflict;
+            let billing = if error.may_have_taken_effect() || is_conflict {
                 StillBilling::Unknown
             } else {
                 StillBilling::No

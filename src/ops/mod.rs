@@ -21,6 +21,7 @@ mod stop;
 mod stop_all;
 mod sync;
 mod terminate;
+mod unseen;
 mod usable;
 mod view;
 
@@ -167,8 +168,8 @@ impl Tether {
 
     /// The vehicle's running pod.
     async fn running_pod(&self, vehicle: &Vehicle) -> Result<Pod, Failure> {
-        let pods = self.cloud.pods().await?;
-        Self::pick_running(vehicle, &pods)
+        let mut facts = self.facts(self.cloud.pods().await?);
+        self.pick(vehicle, &mut facts).await
     }
 
     fn pick_running(vehicle: &Vehicle, pods: &[Pod]) -> Result<Pod, Failure> {
@@ -210,9 +211,11 @@ impl Tether {
     /// spent for unknown.
     fn review(&self, draft: Draft, facts: &Facts) -> Result<Approved, Failure> {
         let limits = self.config.limits_for(&draft.vehicle.name);
-        let name = draft.vehicle.pod_name.clone();
-        review(draft, facts, &limits)
-            .map_err(|refusals| Failure::from(refusals).billing(bills(&name, &facts.pods)))
+        let vehicle = draft.vehicle.clone();
+        review(draft, facts, &limits).map_err(|refusals| {
+            let failure = Failure::from(refusals).billing(bills(&vehicle.pod_name, &facts.pods));
+            self.with_unseen(&vehicle, &facts.pods, failure)
+        })
     }
 }
 

@@ -40,16 +40,22 @@ impl Tether {
                     return Some(Event::Done { id, pod: Some(pod.id.clone()), observed });
                 }
                 // A05: a new pod can be hidden for a while, so absence takes time to prove.
-                let age = (self.clock.now() - intent.at).to_std().unwrap_or_default();
+                let age = (self.clock.now() - intent.last_noted).to_std().unwrap_or_default();
                 (age >= self.settings.absent_after).then(|| Event::Failed {
                     id,
                     error: format!("no pod with its marker {} s later", age.as_secs()),
                     may_have_taken_effect: false,
                 })
             }
-            // A volume is found by name in every plan, so a lost create is no orphan.
-            Action::CreateVolume { .. } => {
-                Some(Event::Done { id, pod: None, observed: "looked up by name".to_owned() })
+            // Found by name in every plan, so it is no orphan; but one that comes late would be the
+            // second of its name.
+            Action::CreateVolume { name } => {
+                let is_there = facts.volumes_named(name).next().is_some();
+                let age = (self.clock.now() - intent.last_noted).to_std().unwrap_or_default();
+                (is_there || age >= self.settings.absent_after).then(|| {
+                    let observed = if is_there { "found by its name" } else { "not found" };
+                    Event::Done { id, pod: None, observed: observed.to_owned() }
+                })
             }
             Action::StartPod { pod } | Action::StopPod { pod } | Action::TerminatePod { pod } => {
                 let listed = facts.pods.iter().find(|listed| listed.id == *pod);

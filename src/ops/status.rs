@@ -88,7 +88,9 @@ impl Tether {
         let started = self.clock.monotonic();
         let left =
             || ANSWER_IN.saturating_sub(self.clock.monotonic().saturating_sub(started)).max(LEAST);
-        let facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
+        let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
+        // A list can be old; what it says must not wait for longer than a read may take.
+        let _ = tokio::time::timeout(left(), self.see(&vehicle, &mut facts)).await;
         let ours: Vec<_> = facts.pods_named(&vehicle.pod_name).collect();
         let unknown_pods = facts
             .pods
@@ -120,6 +122,10 @@ impl Tether {
                 .map(|volume| Volume::usd_per_month(volume.size_gb)),
             unknown_pods,
         };
+        if !facts.unknown_creates.is_empty() {
+            answer.status = PodState::Unknown;
+            answer.message = super::stop::unseen_message(&vehicle, &facts);
+        }
         // With two pods of one name the one on the bill is shown, and the message says that there are two.
         let Some(pod) = ours
             .iter()

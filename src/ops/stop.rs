@@ -4,7 +4,7 @@ use super::gather::Needs;
 use super::{CloudName, PodView, Tether};
 use crate::apply::{self, OffOutcome, StepOutcome};
 use crate::cloud::{CloudError, CloudErrorKind};
-use crate::domain::{Pod, PodId, Usd, Vehicle, Volume};
+use crate::domain::{Pod, PodId, PodStatus, Usd, Vehicle, Volume};
 use crate::error::{Failure, StillBilling};
 use crate::plan::{self, Facts};
 use chrono::{DateTime, Utc};
@@ -122,7 +122,13 @@ impl Tether {
         {
             return Ok(self.facts(vec![pod]));
         }
-        facts
+        let mut facts = facts?;
+        let unread = self.see(vehicle, &mut facts).await;
+        // Doubt means yes: what only an old list may call off is asked to stop.
+        for pod in facts.pods.iter_mut().filter(|pod| unread.contains(&pod.id)) {
+            pod.status = PodStatus::Other(UNREAD.to_owned());
+        }
+        Ok(facts)
     }
 
     pub(super) async fn volume_of(&self, vehicle: &Vehicle) -> Option<Volume> {
@@ -151,6 +157,9 @@ impl Tether {
         });
         let unconfirmed = offs.iter().find(|off| !off.confirmed);
         let (status, message) = match (ours.is_empty(), offs.is_empty(), unconfirmed) {
+            (true, _, _) if !facts.unknown_creates.is_empty() => {
+                (StopStatus::StopUnconfirmed, unseen_message(vehicle, facts))
+            }
             (true, _, _) => (
                 StopStatus::NoPod,
                 format!(
@@ -211,6 +220,23 @@ fn unknown(mut failure: Failure) -> Failure {
         failure.hint.push_str("; until then look in the RunPod console, the pod may bill");
     }
     failure.billing(StillBilling::Unknown)
+}
+
+/// The status of a pod that a list shows off and whose own page could not be read.
+const UNREAD: &str = "UNREAD";
+
+/// A05: what was asked for and is not shown cannot be stopped yet, and may bill.
+pub(super) fn unseen_message(vehicle: &Vehicle, facts: &Facts) -> String {
+    let sent: Vec<String> = facts
+        .unknown_creates
+        .iter()
+        .map(|create| create.since.format("%H:%M:%S UTC").to_string())
+        .collect();
+    format!(
+        "A POD MAY STILL BILL: the account shows no pod named {:?}, but one was asked for at {} and may appear. Call again in two minutes: by then it is found, or proven absent.",
+        vehicle.pod_name,
+        sent.join(" and ")
+    )
 }
 
 /// How many lists without the pod it takes to say that there is none.

@@ -212,6 +212,10 @@ impl World {
                     size_gb: wanted.size_gb,
                     data_center: wanted.data_center,
                 };
+                if self.volumes.iter().any(|one| one.volume.name == volume.name) {
+                    let name = &volume.name;
+                    self.promises.break_one(format!("a second volume {name:?} was made"));
+                }
                 self.volumes.push(SimVolume { volume: volume.clone(), made: at });
                 Ok(Changed::Volume(volume))
             }
