@@ -195,6 +195,11 @@ async fn lives(
 
 async fn asks(number: usize, project: &Project, mut dice: Dice, vehicles: usize) {
     let mut session = Session::new(number, project);
+    // Half of them want a pod first, since everything else needs one.
+    if dice.percent(50) {
+        let vehicle = project.config.vehicles[0].name.0.clone();
+        session.ensure(&vehicle, Duration::from_secs(dice.pick(&[5, 45, 300])), false).await;
+    }
     for _ in 0..dice.between(2, 10) {
         if project.world.now().promises.broken().is_some() {
             return;

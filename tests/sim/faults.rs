@@ -160,8 +160,12 @@ fn one(dice: &mut Dice, length: Duration) -> Fault {
     let what = if dice.percent(60) { call(dice) } else { What::State(state(dice)) };
     let length = u64::try_from(length.as_millis()).unwrap();
     // Most of what matters is at the beginning, where pods are made.
-    let from = if dice.percent(40) { 0 } else { dice.between(0, length) };
-    let lasts = dice.time(1_000, 30 * 60_000);
+    let from = match dice.between(0, 9) {
+        0..4 => 0,
+        4..7 => dice.between(0, 600_000),
+        _ => dice.between(0, length),
+    };
+    let lasts = dice.time(4_000, 30 * 60_000);
     let left = dice.pick(&[1, 1, 2, 3, 5, 20, u32::MAX]);
     let from = Duration::from_millis(from);
     Fault { what, from, until: from + lasts, left }
