@@ -172,11 +172,16 @@ impl From<Vec<Refusal>> for Failure {
                 format!("refused for {} reasons: {}", many.len(), lines.join(" "))
             }
         };
-        Self::new(
-            FailureKind::Refused,
-            message,
-            "nothing was changed; mend what the refusal names, or ask a person",
-        )
+        // Of all refusals only this one passes by itself.
+        let passes = |refusal: &Refusal| matches!(refusal, Refusal::CreateUnaccounted { .. });
+        let retryable = refusals.iter().all(passes);
+        let hint = match retryable {
+            true => {
+                "nothing was changed by this call; wait as it says, and take the pod for billing until then"
+            }
+            false => "nothing was changed; mend what the refusal names, or ask a person",
+        };
+        Self { retryable, ..Self::new(FailureKind::Refused, message, hint) }
     }
 }
 

@@ -76,6 +76,9 @@ fn show(answer: &StopAllAnswer) {
     for vehicle in &answer.no_pod {
         print::data(&format!("{vehicle}: the account has no pod of it"));
     }
+    for create in &answer.unaccounted {
+        print::data(create);
+    }
     for pod in answer.left_alone.iter().flatten() {
         let bills = if pod.bills { ", BILLS" } else { "" };
         print::data(&format!(

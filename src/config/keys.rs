@@ -230,6 +230,12 @@ pub(super) const TOP: &[Key] = &[
         "What budget_usd counts: total, or the UTC calendar month or day.",
     ),
     key(
+        "limits.max_boots_per_hour",
+        whole(Unit::Count, 1, 60),
+        "6",
+        "Most creates and starts of pods within an hour, over all vehicles.",
+    ),
+    key(
         "fuse.auto_arm_hours",
         Kind::FuseHours,
         "3.0",

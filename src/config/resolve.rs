@@ -81,7 +81,11 @@ impl Resolver<'_> {
     /// Everything; `None` when a value is missing that a problem already speaks of.
     fn resolve(&mut self, declared: &[Declared]) -> Option<Config> {
         let cloud = self.cloud();
-        let limits = Limits { budget_window: self.budget_window()?, ..limits(&self.file) };
+        let limits = Limits {
+            budget_window: self.budget_window()?,
+            max_boots_per_hour: Some(self.max_boots_per_hour()?),
+            ..limits(&self.file)
+        };
         // Every vehicle, also after one that failed: all problems are told at once.
         let resolved: Vec<Option<Vehicle>> =
             declared.iter().map(|declared| self.vehicle(declared, cloud.as_ref())).collect();
@@ -120,6 +124,13 @@ impl Resolver<'_> {
 
     fn budget_window(&self) -> Option<BudgetWindow> {
         BudgetWindow::parse(&text(self.shared("limits.budget_window"))?)
+    }
+
+    fn max_boots_per_hour(&self) -> Option<u32> {
+        match self.shared("limits.max_boots_per_hour")?.value {
+            Value::Whole(count) => Some(count),
+            _ => None,
+        }
     }
 
     fn shared(&self, name: &str) -> Option<&Entry> {
@@ -344,5 +355,6 @@ fn limits(section: &Section) -> Limits {
         budget_window: BudgetWindow::default(),
         max_usd_per_job: money("limits.max_usd_per_job"),
         max_gpu_count,
+        max_boots_per_hour: None,
     }
 }

@@ -104,6 +104,8 @@ pub struct Limits {
     pub max_usd_per_job: Option<super::Usd>,
     /// Most GPUs of one pod.
     pub max_gpu_count: Option<u32>,
+    /// Most creates and starts within an hour, over all vehicles.
+    pub max_boots_per_hour: Option<u32>,
 }
 
 impl Limits {
@@ -120,6 +122,7 @@ impl Limits {
             budget_window: self.budget_window,
             max_usd_per_job: least(self.max_usd_per_job, other.max_usd_per_job),
             max_gpu_count: least(self.max_gpu_count, other.max_gpu_count),
+            max_boots_per_hour: least(self.max_boots_per_hour, other.max_boots_per_hour),
         }
     }
 }

@@ -3,8 +3,10 @@
 use super::Refusal;
 use super::sum::Sum;
 use super::worst_case::WorstCase;
-use crate::domain::{Ceiling, JobEnd, Limits};
-use crate::plan::{Draft, Facts, Fuse, Intent, Spent};
+use crate::domain::{Ceiling, JobEnd, Limits, PodId};
+use crate::plan::{Change, Draft, Facts, Fuse, Intent, Spent, Step};
+use chrono::TimeDelta;
+use std::time::Duration;
 
 /// Exactly the budget passes. What is not known refuses a spend, and nothing but a spend. An unknown
 /// price has no worst case; `the_price_is_known_and_under_the_ceiling` refuses it.
@@ -21,10 +23,9 @@ pub(super) fn a_launch_stays_within_the_budget(
     let sum_of = |draft: &Draft| {
         let mut sum = Sum::default();
         sum.add(format!("spent so far (budget_window {})", limits.budget_window), spent);
-        for (what, usd) in &facts.spend.committed {
-            sum.add(format!("committed: {what}"), *usd);
-        }
-        sum.add_worst_case(&WorstCase::of(draft, facts)?);
+        let worst_case = WorstCase::of(draft, facts)?;
+        sum.add_committed(&facts.spend.committed, pod_of(draft), &worst_case);
+        sum.add_worst_case(&worst_case);
         Some(sum)
     };
     let sum = sum_of(draft)?;
@@ -35,6 +36,41 @@ pub(super) fn a_launch_stays_within_the_budget(
         Refusal::OverBudget { limit, way_out: way_out(draft, facts, &fits, raise), sum }
     })
 }
+
+/// The pod that a draft puts or keeps on the bill; `None` for one that is yet to be created.
+fn pod_of(draft: &Draft) -> Option<&PodId> {
+    draft.steps.iter().find_map(|step| match step {
+        Step::Pod(step) => Some(&step.pod),
+        Step::Cloud(Change::StartPod(pod)) => Some(pod),
+        Step::Cloud(_) => None,
+    })
+}
+
+/// I05: a pod that never comes up bills all the same, and so does each next try.
+pub(super) fn boots_are_limited_per_hour(
+    draft: &Draft,
+    facts: &Facts,
+    limits: &Limits,
+) -> Option<Refusal> {
+    let is_boot =
+        |step: &Step| matches!(step, Step::Cloud(Change::CreatePod(_) | Change::StartPod(_)));
+    let limit = limits.max_boots_per_hour.filter(|_| draft.steps.iter().any(is_boot))?;
+    let boots = &facts.spend.boots;
+    let recent: Vec<_> = boots.started.iter().filter(|boot| boot.ago < HOUR).collect();
+    let too_many = recent.len().checked_sub(usize::try_from(limit).unwrap_or(usize::MAX))?;
+    // Once that many have passed out of the hour, one more fits. A limit is 1 or more.
+    let last = recent.get(too_many).or(recent.last())?;
+    Some(Refusal::TooManyBoots {
+        limit,
+        made: recent.len(),
+        next_at: last.at.checked_add_signed(TimeDelta::hours(1)).unwrap_or(last.at),
+        wait: HOUR.saturating_sub(last.ago),
+        failed: boots.failed,
+        failed_usd: boots.failed_usd,
+    })
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// Exactly the limit passes.
 pub(super) fn a_job_stays_within_max_usd_per_job(
@@ -95,11 +131,12 @@ fn longest(below: Ceiling, fits: &dyn Fn(Ceiling) -> bool) -> Option<Ceiling> {
 #[cfg(test)]
 mod tests {
     use super::super::review;
-    use super::super::tests::{ensure_draft, launch_of, refusals, spend, with_pod};
+    use super::super::tests::{
+        boots_ago, ensure_draft, launch_of, promised, refusals, spend, with_pod,
+    };
     use super::*;
-    use crate::domain::{PodStatus, Usd};
-    use crate::plan::{self, Spend};
-    use std::time::Duration;
+    use crate::domain::{PodStatus, Usd, UsdPerHour};
+    use crate::plan::{self, Committed, RecentBoots, Spend};
 
     fn usd(micros: i64) -> Usd {
         Usd::from_micros(micros)
@@ -129,7 +166,7 @@ mod tests {
     fn exactly_the_limit_passes_and_one_micro_dollar_more_does_not() {
         let facts = running(Spend {
             spent: Spent::Known(usd(1_000_000)),
-            committed: vec![("job j1".into(), usd(2_000_000)), ("a create".into(), usd(3))],
+            committed: vec![promised("job j1", 2_000_000), promised("a create", 3)],
             ..spend()
         });
         let start = Facts { pods: vec![], ..facts.clone() };
@@ -152,7 +189,7 @@ mod tests {
     fn a_refusal_shows_the_sum_line_by_line_and_the_one_change_that_would_pass() {
         let facts = running(Spend {
             spent: Spent::Known(usd(1_000_000)),
-            committed: vec![("job j1".into(), usd(500_000))],
+            committed: vec![promised("job j1", 500_000)],
             ..spend()
         });
         let left = launch_of(false, 3600, JobEnd::Left);
@@ -230,7 +267,11 @@ mod tests {
         let most = usd(i64::MAX);
         let facts = running(Spend {
             spent: Spent::Known(most),
-            committed: vec![("one".into(), most), ("two".into(), most)],
+            committed: vec![
+                promised("one", i64::MAX),
+                Committed { until: Duration::MAX, ..promised("two", i64::MAX) },
+            ],
+            boots: RecentBoots::default(),
             window_left: Some(Duration::MAX),
             fuse: Fuse::Unproven { allowance: Duration::MAX },
         });
@@ -245,6 +286,77 @@ mod tests {
             assert!(!refusals(draft.clone(), &facts, &budget(i64::MAX - 1)).is_empty());
             let approved = review(draft, &facts, &Limits::default()).unwrap();
             assert!(approved.worst_case().total() > Usd::ZERO);
+        }
+    }
+
+    /// A pod bills once: what holds it already is not counted again, only the time beyond.
+    #[test]
+    fn a_second_job_on_a_pod_adds_only_the_time_beyond() {
+        let held = |pod: &str, hours: u64| Committed {
+            what: format!("{hours} h of {pod}"),
+            pod: Some(PodId(pod.into())),
+            rate: UsdPerHour::new(usd(690_000)),
+            after: Duration::ZERO,
+            until: hours as u32 * HOUR,
+        };
+        let total = |committed: Vec<Committed>| {
+            // A window that is all but over, so that storage costs nothing.
+            let window_left = Some(Duration::ZERO);
+            let facts = running(Spend { committed, window_left, ..spend() });
+            // One hour of job, a minute of grace, three hours without a watch: $2.7715.
+            let draft = launch_of(true, 3600, JobEnd::Left);
+            let passes = |micros| refusals(draft.clone(), &facts, &budget(micros)).is_empty();
+            let (mut low, mut high) = (0, 100_000_000);
+            while high - low > 1 {
+                let middle = (low + high) / 2;
+                if passes(middle) { high = middle } else { low = middle }
+            }
+            high
+        };
+        let alone = 2_771_500;
+        assert_eq!(total(vec![]), alone);
+        assert_eq!(total(vec![held("pod1", 4)]), alone);
+        assert_eq!(total(vec![held("pod1", 5)]), 5 * 690_000);
+        let later = Committed { after: 5 * HOUR, ..held("pod1", 6) };
+        assert_eq!(total(vec![held("pod1", 5), later]), 6 * 690_000);
+        assert_eq!(total(vec![held("pod2", 4)]), alone + 4 * 690_000);
+        let facts = running(Spend { committed: vec![held("pod1", 5)], ..spend() });
+        let said = text(&launch_of(true, 3600, JobEnd::Left), &facts, &budget(3_000_000));
+        assert!(said.contains("committed: 5 h of pod1, beyond this plan"), "{said}");
+    }
+
+    /// I05: the limit counts the last hour, says when the next is allowed, and what failed ones cost.
+    #[test]
+    fn starts_are_limited_per_hour_and_a_stop_never_is() {
+        let limits = Limits { max_boots_per_hour: Some(3), ..Limits::default() };
+        let with = |ago: &[u64]| {
+            let mut facts = with_pod(|pod| pod.status = PodStatus::Exited);
+            facts.spend.boots =
+                RecentBoots { failed: 2, failed_usd: usd(345_000), ..boots_ago(ago) };
+            facts
+        };
+        for ago in [&[][..], &[2, 1], &[3600, 2, 1], &[9000, 4000, 2, 1]] {
+            let facts = with(ago);
+            assert!(refusals(ensure_draft(&facts), &facts, &limits).is_empty(), "{ago:?}");
+        }
+        for (ago, words) in [
+            (&[3599, 2, 1][..], "allowed at 00:00:01 UTC (in 1 min)"),
+            (&[3500, 3000, 2, 1], "allowed at 00:10:00 UTC (in 10 min)"),
+        ] {
+            let facts = with(ago);
+            let said = text(&ensure_draft(&facts), &facts, &limits);
+            for words in [words, "max_boots_per_hour = 3", "2 of them never came up and cost $0.35"]
+            {
+                assert!(said.contains(words), "{words}: {said}");
+            }
+            // A create is a start as well; a launch and a look are none.
+            let none = Facts { pods: vec![], ..facts.clone() };
+            assert!(!refusals(ensure_draft(&none), &none, &limits).is_empty());
+            let up = Facts { spend: facts.spend.clone(), ..with_pod(|_| {}) };
+            assert!(refusals(ensure_draft(&up), &up, &limits).is_empty());
+            assert!(refusals(launch_of(false, 1, JobEnd::Left), &up, &limits).is_empty());
+            let stop = plan::stop(&crate::domain::sample::vehicle(), true, &up);
+            assert!(refusals(stop, &up, &limits).is_empty());
         }
     }
 }

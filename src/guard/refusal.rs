@@ -119,6 +119,22 @@ pub enum Refusal {
         /// The one change that would pass.
         way_out: String,
     },
+    /// Pods were started as often as an hour allows.
+    #[error("{made} pods were created or started within the last hour, and limits.max_boots_per_hour = {limit}: the next is allowed at {} (in {} min){}. Look at why the others did not do before another is tried", .next_at.format("%H:%M:%S UTC"), .wait.as_secs().div_ceil(60), failed_boots(*.failed, *.failed_usd))]
+    TooManyBoots {
+        /// The limit.
+        limit: u32,
+        /// How many there were.
+        made: usize,
+        /// When the next is allowed.
+        next_at: DateTime<Utc>,
+        /// How long until then.
+        wait: std::time::Duration,
+        /// How many of them were given up.
+        failed: usize,
+        /// What those have cost.
+        failed_usd: Usd,
+    },
     /// A job lives on the pod.
     #[error("{} still running on this pod: {}. Wait for it, or pass force=true to run beside it", if .0.len() == 1 { "a job is" } else { "jobs are" }, list(.0))]
     JobIsLive(Vec<JobId>),
@@ -167,6 +183,13 @@ pub enum Refusal {
         /// The pod that exists.
         pod: PodId,
     },
+}
+
+fn failed_boots(failed: usize, usd: Usd) -> String {
+    match failed {
+        0 => String::new(),
+        _ => format!("; {failed} of them never came up and cost {usd}"),
+    }
 }
 
 fn list<T: std::fmt::Display>(items: &[T]) -> String {

@@ -2,7 +2,10 @@
 //! means no; for a stop of our own pod, doubt means yes.
 
 use super::Refusal;
-use super::money_rules::{a_job_stays_within_max_usd_per_job, a_launch_stays_within_the_budget};
+use super::money_rules::{
+    a_job_stays_within_max_usd_per_job, a_launch_stays_within_the_budget,
+    boots_are_limited_per_hour,
+};
 use crate::domain::{CloudTier, Limits, Pod, PodId, Price};
 use crate::plan::{Change, Draft, Facts, Intent, LiveJobs, NewPod, Step, VolumeRef};
 
@@ -27,6 +30,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("the_price_is_known_and_under_the_ceiling", the_price_is_known_and_under_the_ceiling),
     ("a_launch_stays_within_the_budget", a_launch_stays_within_the_budget),
     ("a_job_stays_within_max_usd_per_job", a_job_stays_within_max_usd_per_job),
+    ("boots_are_limited_per_hour", boots_are_limited_per_hour),
     ("one_live_job_per_pod", one_live_job_per_pod),
     ("stop_and_terminate_name_their_vehicle", stop_and_terminate_name_their_vehicle),
     ("terminate_is_confirmed_verbatim", terminate_is_confirmed_verbatim),

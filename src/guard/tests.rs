@@ -3,7 +3,8 @@ use super::*;
 use crate::domain::sample::{gpu, offers, pod, vehicle, volume};
 use crate::domain::*;
 use crate::plan::{
-    self, Change, EnsureInputs, Fuse, Intent, LiveJobs, PodStep, Spend, Spent, Step, VolumeRef,
+    self, Change, Committed, EnsureInputs, Fuse, Intent, LiveJobs, PodStep, RecentBoot,
+    RecentBoots, Spend, Spent, Step, VolumeRef,
 };
 use std::time::Duration;
 
@@ -12,9 +13,32 @@ pub(super) fn spend() -> Spend {
     Spend {
         spent: Spent::Known(Usd::ZERO),
         committed: vec![],
+        boots: RecentBoots::default(),
         window_left: None,
         fuse: Fuse::Unproven { allowance: Duration::from_secs(3 * 3600) },
     }
+}
+
+/// An amount that is promised for an hour from now on, to no pod that is known.
+pub(super) fn promised(what: &str, micros: i64) -> Committed {
+    Committed {
+        what: what.into(),
+        pod: None,
+        rate: UsdPerHour::new(Usd::from_micros(micros)),
+        after: Duration::ZERO,
+        until: Duration::from_secs(3600),
+    }
+}
+
+/// Starts so many seconds ago, oldest first, a day after the epoch.
+pub(super) fn boots_ago(seconds: &[u64]) -> RecentBoots {
+    let now = chrono::DateTime::UNIX_EPOCH + Duration::from_secs(86_400);
+    let boot = |ago: &u64| {
+        let ago = Duration::from_secs(*ago);
+        RecentBoot { at: now - ago, ago }
+    };
+    let started = seconds.iter().map(boot).collect();
+    RecentBoots { started, failed: 0, failed_usd: Usd::ZERO }
 }
 
 pub(super) fn facts() -> Facts {
@@ -98,12 +122,13 @@ fn worst() -> (Facts, Limits) {
         offers: vec![],
         live_jobs: LiveJobs::Unknown("no answer".into()),
         unknown_creates: vec![unknown_create()],
-        spend: Spend::not_asked(),
+        spend: Spend { boots: boots_ago(&[1]), ..Spend::not_asked() },
         ..facts()
     };
     let least = Usd::from_micros(1);
     let limits = limit("0.000001");
-    (facts, Limits { budget_usd: Some(least), max_usd_per_job: Some(least), ..limits })
+    let limits = Limits { budget_usd: Some(least), max_usd_per_job: Some(least), ..limits };
+    (facts, Limits { max_boots_per_hour: Some(1), ..limits })
 }
 
 /// The one promise that no rule may break.
@@ -114,7 +139,8 @@ fn no_rule_blocks_a_stop_of_our_own_pod() {
     assert_eq!(stop.steps.len(), 2, "both pods of our name are stopped");
     let blown = Spend {
         spent: Spent::Known(Usd::from_micros(i64::MAX)),
-        committed: vec![("a create without an answer".into(), Usd::from_micros(i64::MAX))],
+        committed: vec![promised("a create without an answer", i64::MAX)],
+        boots: boots_ago(&[1; 99]),
         ..facts.spend.clone()
     };
     for facts in [facts.clone(), Facts { spend: blown, ..facts }] {

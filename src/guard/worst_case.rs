@@ -13,7 +13,7 @@
 //!   that the bill is open-ended.
 //! - A proven fuse that is slower than supervise or auto-stop replaces them: they may fail too.
 //! - *Storage:* every network volume, until the end of the budget's window; in a window without an
-//!   end for the length of the plan.
+//!   end for the length of the plan, or of a reservation that is longer.
 
 use crate::domain::{Ceiling, JobEnd, Price, Usd, UsdPerHour, Volume};
 use crate::plan::{Change, Draft, Facts, Fuse, Intent, Step};
@@ -85,6 +85,23 @@ impl WorstCase {
             Part::Storage => false,
         };
         Self { lines: self.lines.iter().filter(|line| counts(line.part)).cloned().collect() }
+    }
+
+    /// How long the pod may bill, from the first step on.
+    #[must_use]
+    pub fn pod_time(&self) -> Duration {
+        self.time_of(|part| part != Part::Storage)
+    }
+
+    /// How much of that comes after the job.
+    #[must_use]
+    pub fn tail(&self) -> Duration {
+        self.time_of(|part| part == Part::After)
+    }
+
+    fn time_of(&self, counts: impl Fn(Part) -> bool) -> Duration {
+        let lines = self.lines.iter().filter(|line| counts(line.part));
+        lines.fold(Duration::ZERO, |sum, line| sum.saturating_add(line.time))
     }
 
     /// The worst case of a draft: no lines when it spends nothing, `None` when its price is unknown.
@@ -161,6 +178,8 @@ impl Lines {
 
     fn storage(&mut self, draft: &Draft, facts: &Facts) {
         let length = self.lines.iter().fold(Duration::ZERO, |sum, l| sum.saturating_add(l.time));
+        let reserved = facts.spend.committed.iter().map(|line| line.until).max();
+        let length = length.max(reserved.unwrap_or_default());
         let (time, until) = match facts.spend.window_left {
             Some(left) => (left, "until the end of the budget's window"),
             None => (length, "for as long"),

@@ -1,8 +1,11 @@
 //! What the journal adds up to. Pure.
 
+use super::creates::{Create, Creates};
 use super::entry::{Action, Entry, Event};
+use super::promises::{Promise, Promises};
+use super::runs::{Run, Runs, is_off};
 use crate::domain::{PodId, Usd};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 /// A changing call whose end is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,34 +26,49 @@ pub struct OpenIntent {
     pub error: Option<String>,
 }
 
-/// A create of a pod that was sent and has not been proven to be without effect.
+/// A start of a pod that may have put it on the bill.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Create {
-    /// Its intent.
-    pub id: u64,
+pub struct BootAttempt {
+    id: u64,
     /// For which vehicle.
     pub vehicle: String,
-    /// The marker that its pod carries.
-    pub nonce: String,
-    /// The pod, once it was named.
-    pub pod: Option<PodId>,
-    /// When its intent was written.
+    /// When it was announced.
     pub at: DateTime<Utc>,
-    /// When something was last noted of it: until then its request may have been on its way.
-    pub last_noted: DateTime<Utc>,
-    /// What it may have put on the bill for an hour.
-    pub rate: Option<Usd>,
+}
+
+/// A boot that was given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedBoot {
+    /// Which vehicle's.
+    pub vehicle: String,
+    /// Which pod.
+    pub pod: PodId,
+    /// When it was asked to start.
+    pub at: DateTime<Utc>,
+    /// How long it was waited for, in seconds.
+    pub seconds: u64,
+    /// What that cost, when the price was known.
+    pub usd: Option<Usd>,
 }
 
 /// The journal, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Book {
+    began: Option<DateTime<Utc>>,
     open: Vec<OpenIntent>,
-    creates: Vec<Create>,
+    creates: Creates,
     known_pods: Vec<PodId>,
+    known_volumes: Vec<String>,
+    runs: Runs,
+    promises: Promises,
+    boots: Vec<BootAttempt>,
+    failed_boots: Vec<FailedBoot>,
     last_id: u64,
     set_aside: Option<String>,
 }
+
+/// How a created volume is noted; its id follows.
+const CREATED: &str = "created ";
 
 impl Book {
     /// Adds up entries in the order in which they were written.
@@ -65,6 +83,7 @@ impl Book {
 
     /// Adds one entry.
     pub fn add(&mut self, entry: &Entry) {
+        self.began.get_or_insert(entry.at);
         match &entry.event {
             Event::Opened { set_aside, .. } => {
                 if set_aside.is_some() {
@@ -73,18 +92,7 @@ impl Book {
             }
             Event::Intend { id, vehicle, action, .. } => {
                 self.last_id = self.last_id.max(*id);
-                if let Action::CreatePod { nonce, .. } = action {
-                    self.creates.push(Create {
-                        id: *id,
-                        vehicle: vehicle.clone(),
-                        nonce: nonce.clone(),
-                        pod: None,
-                        at: entry.at,
-                        last_noted: entry.at,
-                        rate: entry.event.rate(),
-                    });
-                }
-                self.open.push(OpenIntent {
+                let intent = OpenIntent {
                     id: *id,
                     vehicle: vehicle.clone(),
                     action: action.clone(),
@@ -92,36 +100,132 @@ impl Book {
                     last_noted: entry.at,
                     rate: entry.event.rate(),
                     error: None,
-                });
+                };
+                self.creates.intended(*id, vehicle, action, intent.rate, entry.at);
+                self.intended(&intent);
+                self.open.push(intent);
             }
-            Event::Done { id, pod, .. } => {
-                let ended = self.open.iter().find(|intent| intent.id == *id);
-                if let Some(Action::TerminatePod { pod }) = ended.map(|intent| &intent.action) {
-                    self.creates.retain(|create| create.pod.as_ref() != Some(pod));
+            Event::Done { id, pod, observed } => {
+                let at = self.open.iter().position(|intent| intent.id == *id);
+                if let Some(intent) = at.map(|at| self.open.remove(at)) {
+                    self.creates.done(*id, &intent.action, pod.as_ref(), entry.at);
+                    self.done(&intent, pod.as_ref(), observed, entry.at);
                 }
-                self.open.retain(|intent| intent.id != *id);
-                for create in self.creates.iter_mut().filter(|create| create.id == *id) {
-                    create.pod.clone_from(pod);
-                    create.last_noted = entry.at;
-                }
-                if let Some(pod) = pod.as_ref().filter(|pod| !self.known_pods.contains(pod)) {
-                    self.known_pods.push(pod.clone());
+                if let Some(pod) = pod {
+                    self.know(pod);
                 }
             }
             Event::Failed { id, may_have_taken_effect: false, .. } => {
                 self.open.retain(|intent| intent.id != *id);
-                self.creates.retain(|create| create.id != *id);
+                self.boots.retain(|boot| boot.id != *id);
+                self.creates.had_no_effect(*id);
+                self.promises.launch_failed(*id);
             }
             Event::Failed { id, error, may_have_taken_effect: true } => {
                 for intent in self.open.iter_mut().filter(|intent| intent.id == *id) {
                     intent.error = Some(error.clone());
                     intent.last_noted = entry.at;
                 }
-                for create in self.creates.iter_mut().filter(|create| create.id == *id) {
-                    create.last_noted = entry.at;
+                self.creates.noted(*id, entry.at);
+                self.promises.launched(*id, entry.at);
+            }
+            Event::JobEnded { pod, job, .. } => {
+                self.promises.job_ended(pod, job, entry.at);
+                let ended = job;
+                self.open.retain(|intent| {
+                    !matches!(&intent.action, Action::LaunchJob { job, .. } if job == ended)
+                });
+            }
+            Event::PodSeen { vehicle, pod, status, micros_per_hour, started_at } => {
+                self.know(pod);
+                if is_off(status) {
+                    self.is_off(pod, None, entry.at);
+                } else {
+                    let rate = micros_per_hour.map(Usd::from_micros);
+                    self.runs.listed(vehicle, pod, rate, *started_at, entry.at);
                 }
             }
+            Event::BootFailed { vehicle, pod, asked_at, seconds, micros } => {
+                // A stop that was not confirmed lets the same boot be given up again, later.
+                self.failed_boots.retain(|boot| (&boot.pod, &boot.at) != (pod, asked_at));
+                self.failed_boots.push(FailedBoot {
+                    vehicle: vehicle.clone(),
+                    pod: pod.clone(),
+                    at: *asked_at,
+                    seconds: *seconds,
+                    usd: micros.map(Usd::from_micros),
+                });
+            }
         }
+    }
+
+    fn intended(&mut self, intent: &OpenIntent) {
+        if intent.action.can_start_a_bill() {
+            let (id, vehicle, at) = (intent.id, intent.vehicle.clone(), intent.at);
+            self.boots.push(BootAttempt { id, vehicle, at });
+        }
+        if let Action::LaunchJob { pod, job, tail_sec, until, .. } = &intent.action {
+            self.promises.0.push(Promise {
+                id: intent.id,
+                vehicle: intent.vehicle.clone(),
+                pod: pod.clone(),
+                job: job.clone(),
+                rate: intent.rate.unwrap_or(Usd::ZERO),
+                at: intent.at,
+                until: *until,
+                tail: i64::try_from(*tail_sec)
+                    .ok()
+                    .and_then(TimeDelta::try_seconds)
+                    .unwrap_or(TimeDelta::MAX),
+                has_ended: false,
+            });
+        }
+    }
+
+    fn done(
+        &mut self,
+        intent: &OpenIntent,
+        pod: Option<&PodId>,
+        observed: &str,
+        at: DateTime<Utc>,
+    ) {
+        match (&intent.action, pod) {
+            (Action::CreatePod { .. } | Action::StartPod { .. }, Some(pod)) => {
+                self.runs.start(&intent.vehicle, pod, intent.rate, intent.at);
+                if is_off(observed) {
+                    self.is_off(pod, None, at);
+                }
+            }
+            // It was on the bill when the stop was asked, else none would have been.
+            (Action::StopPod { pod } | Action::TerminatePod { pod }, _) if is_off(observed) => {
+                let is_stop = matches!(intent.action, Action::StopPod { .. });
+                self.is_off(pod, is_stop.then_some(intent.at), at);
+            }
+            (Action::LaunchJob { .. }, _) if !is_off(observed) => {
+                self.promises.launched(intent.id, at);
+            }
+            (Action::CreateVolume { .. }, _) => {
+                self.known_volumes.extend(observed.strip_prefix(CREATED).map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+
+    fn is_off(&mut self, pod: &PodId, sure: Option<DateTime<Utc>>, at: DateTime<Utc>) {
+        self.runs.end(pod, sure, at);
+        self.promises.pod_is_off(pod);
+    }
+
+    fn know(&mut self, pod: &PodId) {
+        if !self.known_pods.contains(pod) {
+            self.known_pods.push(pod.clone());
+        }
+    }
+
+    /// When its first line was written: of the time before it knows nothing.
+    #[must_use]
+    pub const fn began(&self) -> Option<DateTime<Utc>> {
+        self.began
     }
 
     /// Calls whose end is not known, oldest first.
@@ -134,13 +238,50 @@ impl Book {
     /// whose pod was terminated.
     #[must_use]
     pub fn creates(&self) -> &[Create] {
-        &self.creates
+        &self.creates.0
     }
 
-    /// Every pod that podtether made or acted on.
+    /// Every pod that podtether made, acted on or saw under a vehicle's name.
     #[must_use]
     pub fn known_pods(&self) -> &[PodId] {
         &self.known_pods
+    }
+
+    /// The ids of every network volume that podtether created.
+    #[must_use]
+    pub fn known_volumes(&self) -> &[String] {
+        &self.known_volumes
+    }
+
+    /// Every stretch of time for which a pod of ours was on the bill.
+    #[must_use]
+    pub fn runs(&self) -> &[Run] {
+        &self.runs.0
+    }
+
+    /// The run of a pod that was not seen to end.
+    #[must_use]
+    pub fn open_run(&self, pod: &PodId) -> Option<&Run> {
+        self.runs.0.iter().rev().find(|run| run.pod == *pod && run.off.is_none())
+    }
+
+    /// Reservations of launches that were not given back; some may be past their end.
+    #[must_use]
+    pub fn promises(&self) -> &[Promise] {
+        &self.promises.0
+    }
+
+    /// Every start that may have put a pod on the bill, oldest first. A pod that ran already and was
+    /// taken over is none.
+    #[must_use]
+    pub fn boots(&self) -> &[BootAttempt] {
+        &self.boots
+    }
+
+    /// Every boot that was given up.
+    #[must_use]
+    pub fn failed_boots(&self) -> &[FailedBoot] {
+        &self.failed_boots
     }
 
     /// An id that no intent has.
@@ -196,34 +337,183 @@ mod tests {
         assert_eq!(book.open_intents()[0].rate, Some(Usd::from_micros(690_000)));
     }
 
+    fn at(minute: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::minutes(minute)
+    }
+
+    fn on(minute: i64, event: Event) -> Entry {
+        Entry { at: at(minute), event }
+    }
+
+    fn pod() -> PodId {
+        PodId("pod1".into())
+    }
+
+    fn intend(minute: i64, id: u64, action: Action) -> Entry {
+        let vehicle = "hippocampus".into();
+        on(minute, Event::Intend { id, vehicle, action, micros_per_hour: Some(690_000) })
+    }
+
+    fn done(minute: i64, id: u64, observed: &str) -> Entry {
+        on(minute, Event::Done { id, pod: Some(pod()), observed: observed.into() })
+    }
+
+    fn failed(minute: i64, id: u64, may_have_taken_effect: bool) -> Entry {
+        on(minute, Event::Failed { id, error: "cut".into(), may_have_taken_effect })
+    }
+
+    fn launch(minute: i64, id: u64, until: i64) -> Entry {
+        let job = format!("job{id}");
+        let until = at(until);
+        let action = Action::LaunchJob { pod: pod(), job, ceiling_sec: 3600, tail_sec: 600, until };
+        intend(minute, id, action)
+    }
+
+    fn seen(minute: i64, status: &str) -> Entry {
+        let (vehicle, status) = ("hippocampus".into(), status.into());
+        let started_at = Some(at(minute - 3));
+        on(
+            minute,
+            Event::PodSeen { vehicle, pod: pod(), status, micros_per_hour: None, started_at },
+        )
+    }
+
+    fn untils(entries: &[Entry]) -> Vec<i64> {
+        let book = Book::of(entries);
+        book.promises().iter().map(|promise| (promise.until - at(0)).num_minutes()).collect()
+    }
+
+    /// A launch holds its worst case until its pod is off the bill, or it surely did not start.
+    #[test]
+    fn a_launch_is_reserved_until_its_pod_is_off_the_bill() {
+        let launched = [launch(0, 1, 70)];
+        assert_eq!(untils(&launched), [70]);
+        let and = |more: Vec<Entry>| -> Vec<i64> { untils(&[&launched[..], &more].concat()) };
+        // Its time counts from when it was launched; a lost answer changes nothing else.
+        assert_eq!(and(vec![done(2, 1, "job job1 launched")]), [72]);
+        assert_eq!(and(vec![failed(2, 1, true)]), [72]);
+        assert_eq!(and(vec![failed(2, 1, false)]), [0_i64; 0]);
+        // After the job only the time after it is held.
+        let ended = |minute, job: &str| {
+            let (vehicle, job) = ("hippocampus".into(), job.into());
+            on(minute, Event::JobEnded { vehicle, pod: pod(), job, state: "failed".into() })
+        };
+        assert_eq!(and(vec![ended(20, "job1")]), [30]);
+        assert_eq!(and(vec![ended(65, "job1")]), [70]);
+        assert_eq!(and(vec![ended(20, "other")]), [70]);
+        assert_eq!(and(vec![failed(2, 1, true), ended(20, "job1")]), [30]);
+        let settled = [launch(0, 1, 70), failed(2, 1, true), ended(20, "job1")];
+        assert_eq!(Book::of(&settled).open_intents(), []);
+        // Seen off, by whoever stopped it; seen on, nothing changes.
+        for off in ["EXITED", "TERMINATED", "gone"] {
+            assert_eq!(and(vec![seen(5, off)]), [0_i64; 0], "{off}");
+        }
+        assert_eq!(and(vec![seen(5, "RUNNING")]), [70]);
+        let stop = intend(5, 2, Action::StopPod { pod: pod() });
+        assert_eq!(and(vec![stop.clone(), failed(6, 2, true)]), [70]);
+        assert_eq!(and(vec![stop.clone(), done(6, 2, "RUNNING")]), [70]);
+        assert_eq!(and(vec![stop, done(6, 2, "EXITED")]), [0_i64; 0]);
+        // Each job has its own.
+        assert_eq!(and(vec![launch(1, 2, 90), ended(20, "job1")]), [30, 90]);
+    }
+
+    fn runs(entries: &[Entry]) -> Vec<(i64, i64, Option<i64>, bool)> {
+        let minute = |time: DateTime<Utc>| (time - at(0)).num_minutes();
+        let book = Book::of(entries);
+        let all = book.runs().iter();
+        all.map(|run| (minute(run.from), minute(run.seen), run.off.map(minute), run.is_ours))
+            .collect()
+    }
+
+    /// I02: start, stop, start are two times on the bill, each as far as it was seen.
+    #[test]
+    fn a_run_lasts_from_its_start_to_where_it_was_seen_off() {
+        let start = |minute, id| intend(minute, id, Action::StartPod { pod: pod() });
+        let stop = |minute, id| intend(minute, id, Action::StopPod { pod: pod() });
+        let once = vec![start(10, 1), done(11, 1, "start accepted")];
+        assert_eq!(runs(&once), [(10, 10, None, true)]);
+        let and = |more: Vec<Entry>| runs(&[&once[..], &more].concat());
+        assert_eq!(and(vec![seen(20, "RUNNING")]), [(10, 20, None, true)]);
+        // A stop of ours was asked for on the bill; an end that was found came some time before.
+        let stopped = vec![stop(30, 2), done(32, 2, "EXITED")];
+        assert_eq!(and(stopped.clone()), [(10, 30, Some(32), true)]);
+        let found = vec![seen(20, "RUNNING"), seen(90, "EXITED")];
+        assert_eq!(and(found), [(10, 20, Some(90), true)]);
+        // Somebody else started it: since its container's start, but not since before it was off.
+        let again = [stopped.clone(), vec![seen(60, "RUNNING")]].concat();
+        assert_eq!(and(again), [(10, 30, Some(32), true), (57, 60, None, false)]);
+        let at_once = [stopped, vec![seen(33, "RUNNING")]].concat();
+        assert_eq!(and(at_once), [(10, 30, Some(32), true), (32, 33, None, false)]);
+        // An end that nobody saw was before the next start.
+        let unseen = vec![seen(20, "RUNNING"), start(50, 2), done(51, 2, "start accepted")];
+        assert_eq!(and(unseen), [(10, 20, Some(50), true), (50, 50, None, true)]);
+        // A create is found by its marker, and is stopped by then.
+        let exited = [create(1), done(4, 1, "found by its marker, EXITED")];
+        assert_eq!(runs(&exited), [(0, 0, Some(4), true)]);
+    }
+
+    /// I05: what may have put a pod on the bill is a boot, and nothing else is.
+    #[test]
+    fn boots_are_what_may_have_put_a_pod_on_the_bill() {
+        let boots = |entries: &[Entry]| Book::of(entries).boots().len();
+        assert_eq!(boots(&[create(1)]), 1);
+        assert_eq!(boots(&[create(1), failed(1, 1, true)]), 1);
+        assert_eq!(boots(&[create(1), failed(1, 1, false), create(2), done(2, 2, "created")]), 1);
+        let stop = intend(1, 1, Action::StopPod { pod: pod() });
+        assert_eq!(boots(&[stop, launch(2, 2, 70), seen(3, "RUNNING")]), 0);
+        let given_up = |minute, seconds| {
+            let (vehicle, micros) = ("hippocampus".into(), Some(1));
+            let asked_at = at(0);
+            on(minute, Event::BootFailed { vehicle, pod: pod(), asked_at, seconds, micros })
+        };
+        // The same boot again is one boot.
+        let book = Book::of(&[given_up(16, 960), given_up(20, 1200)]);
+        assert_eq!(book.failed_boots().iter().map(|b| b.seconds).collect::<Vec<_>>(), [1200]);
+    }
+
+    /// What was told is told again by the next version.
+    #[test]
+    fn new_entries_are_read_back_as_they_were_written() {
+        let entries = [
+            launch(0, 1, 70),
+            seen(5, "RUNNING"),
+            on(
+                6,
+                Event::BootFailed {
+                    vehicle: "v".into(),
+                    pod: pod(),
+                    asked_at: at(0),
+                    seconds: 1,
+                    micros: None,
+                },
+            ),
+        ];
+        for entry in entries {
+            let text = serde_json::to_string(&entry).unwrap();
+            assert_eq!(serde_json::from_str::<Entry>(&text).unwrap(), entry, "{text}");
+        }
+    }
+
     /// A05: a create that was answered stays in mind, since its pod may be hidden for a while; its time
     /// counts from what was last noted, since a laptop that sleeps in the call is hours late.
     #[test]
     fn a_create_is_kept_in_mind_after_its_answer_and_its_time_counts_from_the_last_word() {
-        let later = |event| Entry { at: DateTime::UNIX_EPOCH + chrono::TimeDelta::hours(8), event };
-        let pod = Some(PodId("pod1".into()));
-        let done = |id, pod| Event::Done { id, pod, observed: "x".into() };
-        let failed = |id, may_have_taken_effect| Event::Failed {
-            id,
-            error: "cut".into(),
-            may_have_taken_effect,
+        let nonce = "n".to_owned();
+        let create =
+            || intend(0, 1, Action::CreatePod { name: "pod".into(), nonce: nonce.clone() });
+        let failed = |may_have_taken_effect| {
+            on(480, Event::Failed { id: 1, error: "cut".into(), may_have_taken_effect })
         };
-        let book = Book::of(&[create(1), later(done(1, pod.clone()))]);
+        let book = Book::of(&[create(), done(1, 1, "created, PROVISIONING")]);
         assert_eq!((book.open_intents().len(), book.creates().len()), (0, 1));
-        assert_eq!(book.creates()[0].pod, pod);
-        let book = Book::of(&[create(1), later(failed(1, true))]);
-        assert_eq!(book.creates()[0].at, DateTime::UNIX_EPOCH);
-        for noted in [book.creates()[0].last_noted, book.open_intents()[0].last_noted] {
-            assert_eq!(noted, later(failed(1, true)).at);
-        }
-        assert!(Book::of(&[create(1), later(failed(1, false))]).creates().is_empty());
-        let terminate = entry(Event::Intend {
-            id: 2,
-            vehicle: "hippocampus".into(),
-            action: Action::TerminatePod { pod: PodId("pod1".into()) },
-            micros_per_hour: None,
-        });
-        let gone = [create(1), entry(done(1, pod.clone())), terminate, entry(done(2, pod))];
+        assert_eq!(book.creates()[0].pod, Some(pod()));
+        let book = Book::of(&[create(), failed(true)]);
+        let create_of = &book.creates()[0];
+        assert_eq!((create_of.at, create_of.last_noted), (at(0), at(480)));
+        assert_eq!(book.open_intents()[0].last_noted, at(480));
+        assert!(Book::of(&[create(), failed(false)]).creates().is_empty());
+        let terminate = intend(2, 2, Action::TerminatePod { pod: pod() });
+        let gone = [create(), done(1, 1, "created, PROVISIONING"), terminate, done(3, 2, "gone")];
         assert!(Book::of(&gone).creates().is_empty());
     }
 }

@@ -57,6 +57,46 @@ pub enum Event {
         /// Whether it may have taken effect all the same. Then it stays open until it was looked up.
         may_have_taken_effect: bool,
     },
+    /// A job was seen to have ended. What is left of its reservation is the time after a job.
+    JobEnded {
+        /// Which vehicle's.
+        vehicle: String,
+        /// On which pod.
+        pod: PodId,
+        /// Its id.
+        job: String,
+        /// How it ended, in the words of job_status.
+        state: String,
+    },
+    /// A pod of ours was seen on the bill or off it. Written when that is news.
+    PodSeen {
+        /// Which vehicle's.
+        vehicle: String,
+        /// Which.
+        pod: PodId,
+        /// The provider's word, or `gone` when no list shows it any more.
+        status: String,
+        /// What it bills for an hour, in micro-dollars; missing when the provider did not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        micros_per_hour: Option<i64>,
+        /// When its container was started, by the provider's clock.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        started_at: Option<DateTime<Utc>>,
+    },
+    /// A boot was given up since it took too long (I05). The pod's stop is noted by itself.
+    BootFailed {
+        /// Which vehicle's.
+        vehicle: String,
+        /// Which pod.
+        pod: PodId,
+        /// When it was asked to start.
+        asked_at: DateTime<Utc>,
+        /// How long it was waited for.
+        seconds: u64,
+        /// What that cost, in micro-dollars; missing when the price was not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        micros: Option<i64>,
+    },
 }
 
 /// A changing call.
@@ -89,6 +129,19 @@ pub enum Action {
     TerminatePod {
         /// Which.
         pod: PodId,
+    },
+    /// Start a job. Puts no new rate on the bill but reserves the pod's for as long as it may take.
+    LaunchJob {
+        /// On which pod.
+        pod: PodId,
+        /// Its id.
+        job: String,
+        /// The longest it may run, in seconds.
+        ceiling_sec: u32,
+        /// How long the pod may bill after it, in seconds.
+        tail_sec: u64,
+        /// When the pod is off the bill at the latest, by the plan's worst case.
+        until: DateTime<Utc>,
     },
 }
 

@@ -43,16 +43,16 @@ pub fn write(before: &str, entry: &Entry) -> Result<(String, String), serde_json
 /// [`LineFault`].
 pub fn read(before: &str, line: &str) -> Result<(Entry, String), LineFault> {
     let (given, json) = line.split_once(' ').ok_or(LineFault::Broken)?;
+    let value: serde_json::Value = serde_json::from_str(json).map_err(|_| LineFault::Broken)?;
+    // Before the sum, which a newer version may make in another way.
+    match value.get("v").and_then(serde_json::Value::as_u64).map(u32::try_from) {
+        Some(Ok(version)) if version > VERSION => return Err(LineFault::Newer(version)),
+        Some(Ok(_)) => {}
+        Some(Err(_)) | None => return Err(LineFault::Broken),
+    }
     let sum = sum(before, json);
     if given != sum {
         return Err(LineFault::Broken);
-    }
-    let value: serde_json::Value = serde_json::from_str(json).map_err(|_| LineFault::Broken)?;
-    let version = value.get("v").and_then(serde_json::Value::as_u64).unwrap_or_default();
-    match u32::try_from(version) {
-        Ok(version) if version > VERSION => return Err(LineFault::Newer(version)),
-        Ok(_) => {}
-        Err(_) => return Err(LineFault::Broken),
     }
     let body: Body = serde_json::from_value(value).map_err(|_| LineFault::Broken)?;
     Ok((body.entry, sum))

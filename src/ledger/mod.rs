@@ -4,11 +4,17 @@
 //! `entry`, `line` and `book` are pure; `file` is the only one that touches the disk.
 
 mod book;
+mod creates;
 mod entry;
 mod file;
 mod line;
+mod promises;
+mod runs;
 
-pub use book::{Book, Create, OpenIntent};
+pub use book::{Book, BootAttempt, FailedBoot, OpenIntent};
+pub use creates::Create;
 pub use entry::{Action, Entry, Event};
 pub use file::{Ledger, LedgerError, project_folder};
 pub use line::VERSION;
+pub use promises::Promise;
+pub use runs::Run;

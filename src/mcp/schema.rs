@@ -23,6 +23,7 @@ pub fn output<T: JsonSchema>() -> Arc<JsonObject> {
     if let Some(parts) = object.get_mut("$defs") {
         shorten(parts, false);
     }
+    inline_small_parts(&mut object);
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
         let flag = json!({"type": "boolean", "description": "Cut to fit 32 KB"});
         properties.entry("truncated").or_insert(flag);
@@ -39,6 +40,47 @@ fn tidy(mut schema: Value) -> JsonObject {
             object
         }
         _ => JsonObject::new(),
+    }
+}
+
+/// Puts parts where they are used when that is shorter than to refer to them: what is nothing but a
+/// type, such as an amount or an id, and what is used once.
+fn inline_small_parts(object: &mut JsonObject) {
+    loop {
+        let Some(Value::Object(parts)) = object.get("$defs") else { return };
+        let whole = Value::Object(object.clone()).to_string();
+        let fits = |(name, part): &(&String, &Value)| {
+            let is_plain = part.as_object().is_some_and(|p| p.len() == 1 && p.contains_key("type"));
+            is_plain || whole.matches(&format!("\"#/$defs/{name}\"")).count() == 1
+        };
+        let Some((name, part)) = parts.iter().find(fits) else { return };
+        let (name, part) = (name.clone(), part.clone());
+        if let Some(Value::Object(parts)) = object.get_mut("$defs") {
+            parts.remove(&name);
+            if parts.is_empty() {
+                object.remove("$defs");
+            }
+        }
+        let reference = format!("#/$defs/{name}");
+        object.values_mut().for_each(|value| inline(value, &reference, &part));
+    }
+}
+
+fn inline(value: &mut Value, reference: &str, part: &Value) {
+    match value {
+        Value::Object(object) => {
+            if let Value::Object(part) = part
+                && object.get("$ref").is_some_and(|named| named == reference)
+            {
+                object.remove("$ref");
+                for (key, inner) in part {
+                    object.entry(key).or_insert_with(|| inner.clone());
+                }
+            }
+            object.values_mut().for_each(|inner| inline(inner, reference, part));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| inline(item, reference, part)),
+        _ => {}
     }
 }
 
@@ -147,9 +189,10 @@ mod tests {
     fn the_words_of_parts_are_dropped_and_nothing_else() {
         let schema = Value::Object((*output::<Whole>()).clone());
         assert_eq!(schema["properties"]["part"]["description"], "Kept.");
-        assert_eq!(schema["$defs"]["Word"], json!({"enum": ["one", "two"]}));
         let part = &schema["$defs"]["Part"];
-        assert_eq!(part["properties"]["description"], json!({"$ref": "#/$defs/Word"}));
+        assert_eq!(part["properties"]["description"], json!({"enum": ["one", "two"]}));
+        assert_eq!(schema["properties"]["many"]["items"], json!({"$ref": "#/$defs/Part"}));
+        assert_eq!(schema["$defs"].as_object().map(serde_json::Map::len), Some(1));
         assert_eq!(part["properties"]["size"], json!({"type": "integer"}));
         assert_eq!(part["required"], json!(["description", "size"]));
         assert!(!schema.to_string().contains("Dropped"));

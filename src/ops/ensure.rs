@@ -95,8 +95,8 @@ impl Tether {
         };
         let needs = Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
         let mut facts = self.gather(needs).await?;
-        self.reconcile(&mut facts)?;
         self.see(&vehicle, &mut facts).await;
+        self.reconcile(&mut facts).await?;
         // Looked at only now, so that the failure can say what bills all the same.
         let public_key = public_key(&vehicle)
             .map_err(|failure| failure.billing(super::bills(&vehicle.pod_name, &facts.pods)))?;

@@ -87,7 +87,7 @@ impl Tether {
 
     /// No fuse is proven in this version, so the config's time is taken for how long a pod may be
     /// left to itself. `off` counts as the longest that could be set: see `guard::WorstCase`.
-    fn fuse(&self) -> Fuse {
+    pub(super) fn fuse(&self) -> Fuse {
         let allowance = match self.config.auto_arm {
             FuseHours::After(time) => time,
             FuseHours::Off => Duration::from_secs(u64::from(Ceiling::MAX_SEC)),

@@ -104,7 +104,14 @@ impl Tether {
         let shell = self.shell(vehicle, pod)?;
         let command = jobs::status_command(&vehicle.volume_mount_path, id, bytes, offset);
         let output = shell.run(&command, LOOK).await?;
-        jobs::parse_status(&output).map_err(|error| super::run_job::pod_failure(&error))
+        let status =
+            jobs::parse_status(&output).map_err(|error| super::run_job::pod_failure(&error))?;
+        // A wrapper that is gone says nothing about its job.
+        let is_over = status.state.has_ended() && status.state != JobState::WrapperLost;
+        if is_over && !status.lives_on {
+            self.note_job_end(vehicle, pod, id, status.state);
+        }
+        Ok(status)
     }
 }
 

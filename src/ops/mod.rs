@@ -4,6 +4,7 @@
 mod audit;
 mod boot;
 mod command_line;
+mod committed;
 mod ensure;
 mod exec;
 mod gather;
@@ -11,8 +12,10 @@ mod gpus;
 mod job_status;
 mod open;
 mod probe;
+mod reckoning;
 mod reconcile;
 mod run_job;
+mod seen;
 mod shells;
 mod spend;
 mod spent;
@@ -21,6 +24,8 @@ mod stop;
 mod stop_all;
 mod sync;
 mod terminate;
+mod unaccounted;
+mod unexplained;
 mod unseen;
 mod usable;
 mod view;
@@ -35,12 +40,13 @@ pub use gpus::{GpuAvailability, GpuChoice, StockIn};
 pub use job_status::{JobStatusAnswer, LatestMetrics};
 pub use open::{Start, open, open_for_stop};
 pub use run_job::{RunJobAnswer, RunJobRequest};
-pub use spend::SpendReport;
+pub use spend::{CommittedLine, FailedBootLine, Shortfall, SpendReport};
 pub use status::{PodState, PodStatusAnswer};
 pub use stop::{StopAnswer, StopStatus};
 pub use stop_all::{Confirmation, LeftAlone, StopAll, StopAllAnswer};
 pub use sync::{SyncAnswer, SyncProgress};
 pub use terminate::{TerminateAnswer, TerminateStatus};
+pub use unexplained::Unexplained;
 pub use view::{CloudName, PodView, StdinView, StepView, sha256_hex};
 
 use crate::apply::{Notes, Ports, Settings};
@@ -49,7 +55,7 @@ use crate::cloud::Cloud;
 use crate::config::Config;
 use crate::domain::{Pod, PodStatus, Price, UsdPerHour, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
-use crate::guard::{Approved, review};
+use crate::guard::{Approved, Refusal, review};
 use crate::ledger::Ledger;
 use crate::plan::{Draft, Facts};
 use crate::pod::{Shell, Shells};
@@ -188,7 +194,7 @@ impl Tether {
             )));
         };
         if let Some(second) = ours.next() {
-            let refusal = crate::guard::Refusal::DuplicatePods {
+            let refusal = Refusal::DuplicatePods {
                 name: vehicle.pod_name.clone(),
                 ids: vec![pod.id.clone(), second.id.clone()],
             };
@@ -214,6 +220,7 @@ impl Tether {
         let vehicle = draft.vehicle.clone();
         review(draft, facts, &limits).map_err(|refusals| {
             let failure = Failure::from(refusals).billing(bills(&vehicle.pod_name, &facts.pods));
+            // What no list shows may bill all the same (A05).
             self.with_unseen(&vehicle, &facts.pods, failure)
         })
     }

@@ -48,15 +48,17 @@ pub async fn open(start: &Start, clock: SharedClock) -> Result<(Tether, Vec<Secr
 }
 
 /// The project's journal, in the user's state folder; one for the real cloud and one for the local
-/// one, which never mix. Without a home it lies beside the config.
+/// one, which never mix. Without a home it lies beside the config. By whatever path the config was
+/// named, it is the same project: a link must not open a second journal with a lock of its own (B05).
 fn journal(start: &Start, config: &Config, clock: SharedClock) -> Ledger {
-    let beside = || config.path.with_file_name(".podtether");
+    let path = config.path.canonicalize().unwrap_or_else(|_| config.path.clone());
+    let beside = || path.with_file_name(".podtether");
     let state = start.env.state_dir().unwrap_or_else(beside);
     let cloud = match config.cloud {
         CloudChoice::Local { .. } => "local",
         CloudChoice::RunPod => "runpod",
     };
-    Ledger::new(project_folder(&state, &config.path).join(cloud), &config.path, clock)
+    Ledger::new(project_folder(&state, &path).join(cloud), &path, clock)
 }
 
 /// How the cloud of that config is reached.
@@ -98,7 +100,8 @@ async fn stop_all(start: &Start, clock: SharedClock) -> Result<StopAll, Failure>
         Err(error) => options_without_config(start, error)?,
     };
     let cloud = RunPod::new(options, Arc::clone(&clock)).map_err(mixed)?;
-    Ok(StopAll::new(config, Arc::new(cloud), clock))
+    let ledger = config.as_ref().ok().map(|config| journal(start, config, Arc::clone(&clock)));
+    Ok(StopAll::new(config, Arc::new(cloud), clock).with_ledger(ledger))
 }
 
 fn options_without_config(

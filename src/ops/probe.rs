@@ -33,7 +33,9 @@ impl Tether {
 
     /// The pod by its id, as the provider tells it now.
     pub(crate) async fn pod_by_id(&self, id: &PodId) -> Result<Option<Pod>, Failure> {
-        Ok(self.cloud.pod(id).await?)
+        let pod = self.cloud.pod(id).await?;
+        self.note_off(pod.as_slice());
+        Ok(pod)
     }
 
     /// Which jobs live on the pod, or why nobody can say.

@@ -1,83 +1,124 @@
 //! An intent without an end is looked up at the provider before anything new is started.
 
 use super::Tether;
-use crate::domain::{PodStatus, UsdPerHour};
+use super::committed::{committed, recent_boots};
+use crate::domain::{Pod, PodId, PodStatus};
 use crate::error::{Failure, FailureKind, StillBilling};
-use crate::ledger::{Action, Event, LedgerError, OpenIntent};
-use crate::plan::{Facts, Fuse, NewPod, UnknownCreate};
+use crate::ledger::{Action, Book, Event, LedgerError, OpenIntent};
+use crate::plan::{Committed, Facts, Fuse, NewPod, UnknownCreate};
+use chrono::{DateTime, Utc};
 use std::fs::File;
 use std::time::Duration;
 
 impl Tether {
     /// Looks up every open intent in the facts that were just read. What is settled is noted; a
-    /// create that is neither found nor proven absent is told to the guard.
+    /// create that is neither found nor proven absent is told to the guard, and so is everything
+    /// that is promised already: for every vehicle, since there is one budget.
     ///
     /// # Errors
     /// When the journal cannot be used: then nothing that spends is done.
-    pub(super) fn reconcile(&self, facts: &mut Facts) -> Result<(), Failure> {
+    pub(super) async fn reconcile(&self, facts: &mut Facts) -> Result<(), Failure> {
         let Some(ledger) = &self.ledger else { return Ok(()) };
-        let book = ledger.book().map_err(|error| ledger_failure(&error))?;
+        let failure = |error| ledger_failure(&error);
+        let book = ledger.book().map_err(failure)?;
         for intent in book.open_intents() {
-            match self.settle(intent, facts) {
-                Some(event) => ledger.append(event).map_err(|error| ledger_failure(&error))?,
-                None => count(intent, facts),
+            if let Some(event) = settle(intent, facts, self.clock.now(), self.settings.absent_after)
+            {
+                ledger.append(event).map_err(failure)?;
             }
         }
+        self.note_seen(ledger, &facts.pods).await.map_err(failure)?;
+        let book = ledger.book().map_err(failure)?;
+        let unknown = |intent: &&OpenIntent| {
+            matches!(intent.action, Action::CreatePod { .. } | Action::CreateVolume { .. })
+        };
+        let open = book.open_intents().iter().filter(unknown).map(unknown_create);
+        let seen = std::mem::take(&mut facts.unknown_creates);
+        facts.unknown_creates = open.collect();
+        for create in seen {
+            if !facts.unknown_creates.contains(&create) {
+                facts.unknown_creates.push(create);
+            }
+        }
+        facts.spend.committed = self.committed(&book);
+        facts.spend.boots = recent_boots(&book, self.clock.now());
         Ok(())
     }
 
-    /// How an open intent turned out; `None` when nobody can say yet.
-    fn settle(&self, intent: &OpenIntent, facts: &Facts) -> Option<Event> {
-        let id = intent.id;
-        match &intent.action {
-            Action::CreatePod { name, nonce } => {
-                let found = facts
-                    .pods
-                    .iter()
-                    .find(|pod| pod.name == *name && pod.env.get(NewPod::NONCE_ENV) == Some(nonce));
-                if let Some(pod) = found {
-                    let observed = format!("found by its marker, {}", pod.status);
-                    return Some(Event::Done { id, pod: Some(pod.id.clone()), observed });
-                }
-                // A05: a new pod can be hidden for a while, so absence takes time to prove.
-                let age = (self.clock.now() - intent.last_noted).to_std().unwrap_or_default();
-                (age >= self.settings.absent_after).then(|| Event::Failed {
-                    id,
-                    error: format!("no pod with its marker {} s later", age.as_secs()),
-                    may_have_taken_effect: false,
-                })
+    /// What the journal says is promised. A pod that nobody watches counts for its boot and for as
+    /// long as it may be left to itself.
+    pub(super) fn committed(&self, book: &Book) -> Vec<Committed> {
+        let (Fuse::Proven { within: alone, .. } | Fuse::Unproven { allowance: alone }) =
+            self.fuse();
+        let boot_max = |name: &str| {
+            let mut vehicles = self.config.vehicles.iter();
+            let vehicle = vehicles.find(|vehicle| vehicle.name.0 == name);
+            vehicle.map_or(LONGEST_BOOT, |vehicle| vehicle.boot_max)
+        };
+        committed(book, self.clock.now(), |name| alone.saturating_add(boot_max(name)))
+    }
+}
+
+/// How an open intent turned out, by all pods that are listed; `None` when nobody can say yet.
+fn settle(
+    intent: &OpenIntent,
+    facts: &Facts,
+    now: DateTime<Utc>,
+    absent_after: Duration,
+) -> Option<Event> {
+    let (id, pods) = (intent.id, &facts.pods);
+    let age = (now - intent.last_noted).to_std().unwrap_or_default();
+    match &intent.action {
+        Action::CreatePod { name, nonce } => {
+            let found = pods
+                .iter()
+                .find(|pod| pod.name == *name && pod.env.get(NewPod::NONCE_ENV) == Some(nonce));
+            if let Some(pod) = found {
+                let observed = format!("found by its marker, {}", pod.status);
+                return Some(Event::Done { id, pod: Some(pod.id.clone()), observed });
             }
-            // Found by name in every plan, so it is no orphan; but one that comes late would be the
-            // second of its name.
-            Action::CreateVolume { name } => {
-                let is_there = facts.volumes_named(name).next().is_some();
-                let age = (self.clock.now() - intent.last_noted).to_std().unwrap_or_default();
-                (is_there || age >= self.settings.absent_after).then(|| {
-                    let observed = if is_there { "found by its name" } else { "not found" };
-                    Event::Done { id, pod: None, observed: observed.to_owned() }
-                })
-            }
-            Action::StartPod { pod } | Action::StopPod { pod } | Action::TerminatePod { pod } => {
-                let listed = facts.pods.iter().find(|listed| listed.id == *pod);
-                let status = listed.map_or(PodStatus::Terminated, |listed| listed.status.clone());
-                Some(Event::Done { id, pod: Some(pod.clone()), observed: status.to_string() })
+            // A05: a new pod can be hidden for a while, so absence takes time to prove.
+            (age >= absent_after).then(|| Event::Failed {
+                id,
+                error: format!("no pod with its marker {} s later", age.as_secs()),
+                may_have_taken_effect: false,
+            })
+        }
+        // Found by name in every plan, so it is no orphan; but one that comes late would be the
+        // second of its name.
+        Action::CreateVolume { name } => {
+            let is_there = facts.volumes_named(name).next().is_some();
+            (is_there || age >= absent_after).then(|| {
+                let observed = if is_there { "found by its name" } else { "not found" };
+                Event::Done { id, pod: None, observed: observed.to_owned() }
+            })
+        }
+        Action::StartPod { pod } | Action::StopPod { pod } | Action::TerminatePod { pod } => {
+            let status = status_of(pod, pods);
+            Some(Event::Done { id, pod: Some(pod.clone()), observed: status.to_string() })
+        }
+        // Nobody knows whether it started, so it holds its reservation until it must be over.
+        Action::LaunchJob { pod, until, .. } => {
+            let done = |observed| Some(Event::Done { id, pod: Some(pod.clone()), observed });
+            match status_of(pod, pods) {
+                PodStatus::Exited => done(PodStatus::Exited.to_string()),
+                _ if now >= *until => done("past its latest end".to_owned()),
+                _ => None,
             }
         }
     }
 }
 
-/// A create whose outcome is unknown counts as spent for as long as a pod may be left to itself.
-fn count(intent: &OpenIntent, facts: &mut Facts) {
-    let (Fuse::Proven { within: time, .. } | Fuse::Unproven { allowance: time }) = facts.spend.fuse;
-    if let Some(rate) = intent.rate {
-        let label = format!("create of {} sent at {}, outcome unknown", intent.vehicle, intent.at);
-        facts.spend.committed.push((label, UsdPerHour::new(rate).cost_of(time)));
-    }
-    facts.unknown_creates.push(UnknownCreate {
-        vehicle: intent.vehicle.clone(),
-        since: intent.at,
-        rate: intent.rate,
-    });
+/// A vehicle that the config does not declare any more had a boot of no more than the default.
+const LONGEST_BOOT: Duration = Duration::from_secs(900);
+
+fn status_of(pod: &PodId, pods: &[Pod]) -> PodStatus {
+    let listed = pods.iter().find(|listed| listed.id == *pod);
+    listed.map_or(PodStatus::Terminated, |listed| listed.status.clone())
+}
+
+fn unknown_create(intent: &OpenIntent) -> UnknownCreate {
+    UnknownCreate { vehicle: intent.vehicle.clone(), since: intent.at, rate: intent.rate }
 }
 
 impl Tether {

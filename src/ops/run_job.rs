@@ -1,12 +1,15 @@
 //! run_job: a detached command under a finite ceiling.
 
 use super::gather::Needs;
+use super::reconcile::ledger_failure;
 use super::{CloudName, StepView, Tether, command_line};
-use crate::apply::{self, StepOutcome};
+use crate::apply::{self, ApplyError, StepError, StepOutcome};
 use crate::domain::{Ceiling, JobEnd, JobId, JobName, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::WorstCase;
+use crate::ledger::{Action, Event};
 use crate::plan::{self, Intent, LaunchSpec};
+use chrono::TimeDelta;
 use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -126,6 +129,7 @@ impl Tether {
         let turn = if request.dry_run { None } else { self.turn(TURN).await? };
         let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
         let mut pod = self.pick(&vehicle, &mut facts).await?;
+        self.reconcile(&mut facts).await.map_err(|failure| failure.billing(StillBilling::Yes))?;
         if pod.price.known().is_none() {
             pod.price = self.catalog_price(&pod).await;
         }
@@ -165,8 +169,10 @@ impl Tether {
         request: &RunJobRequest,
     ) -> Result<RunJobAnswer, Failure> {
         let shell = self.shell(&job.vehicle, &job.pod)?;
+        let promise = self.promise(job)?;
         let launched =
             apply::apply(&job.approved, &self.ports(&job.vehicle, Some(&*shell), None)).await;
+        self.launched(promise, job, &launched);
         // The next session sees the job now, if there is one.
         drop(job.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
         let outcomes = launched.map_err(|error| {
@@ -185,6 +191,60 @@ impl Tether {
             self.job_dir(&job.vehicle, &job.id)
         );
         Ok(self.job_answer(job, request, already, hint))
+    }
+
+    /// Reserves what the launch may cost before any of it is done.
+    fn promise(&self, job: &PlannedJob) -> Result<Option<u64>, Failure> {
+        let Some(ledger) = &self.ledger else { return Ok(None) };
+        let worst_case = job.worst_case();
+        let now = self.clock.now();
+        let until = TimeDelta::from_std(worst_case.pod_time())
+            .ok()
+            .and_then(|time| now.checked_add_signed(time))
+            .unwrap_or(chrono::DateTime::<chrono::Utc>::MAX_UTC);
+        let action = Action::LaunchJob {
+            pod: job.pod.id.clone(),
+            job: job.id.to_string(),
+            ceiling_sec: job.ceiling.as_secs(),
+            tail_sec: worst_case.tail().as_secs(),
+            until,
+        };
+        let make = |id| Event::Intend {
+            id,
+            vehicle: job.vehicle.name.0.clone(),
+            action,
+            micros_per_hour: job.pod.price.known().map(|rate| rate.per_hour().micros()),
+        };
+        let noted = ledger.intend(make);
+        noted.map(Some).map_err(|error| ledger_failure(&error).billing(StillBilling::Yes))
+    }
+
+    /// Notes how a launch ended. What may have started keeps its reservation, and so does one whose
+    /// end cannot be noted.
+    fn launched(
+        &self,
+        promise: Option<u64>,
+        job: &PlannedJob,
+        launched: &Result<Vec<StepOutcome>, ApplyError>,
+    ) {
+        let (Some(id), Some(ledger)) = (promise, &self.ledger) else { return };
+        let event = match launched {
+            Ok(_) => Event::Done {
+                id,
+                pod: Some(job.pod.id.clone()),
+                observed: format!("job {} launched", job.id),
+            },
+            Err(error) => Event::Failed {
+                id,
+                error: error.to_string(),
+                // Only the last step starts it; those before place files.
+                may_have_taken_effect: error.done.len() + 1 >= job.approved.steps().len()
+                    && error.error != StepError::NoShell,
+            },
+        };
+        if let Err(error) = ledger.append(event) {
+            tracing::error!(%error, job = %job.id, "the end of a launch could not be noted");
+        }
     }
 
     pub(crate) fn job_dir(&self, vehicle: &Vehicle, id: &JobId) -> String {

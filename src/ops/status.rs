@@ -1,7 +1,7 @@
 //! pod_status: what is so, what it costs, and what would stop it.
 
 use super::gather::Needs;
-use super::{CloudName, PodView, Tether};
+use super::{CloudName, PodView, Tether, unaccounted};
 use crate::domain::{PodStatus, Usd, Volume};
 use crate::error::Failure;
 use crate::plan::LiveJobs;
@@ -23,7 +23,7 @@ pub enum PodState {
     RunningSshPending,
     /// The provider gave up on it.
     Error,
-    /// A status that is not known here; it counts as billing.
+    /// A status that is not known here, or a create whose outcome is not known; it counts as billing.
     Unknown,
 }
 
@@ -122,10 +122,6 @@ impl Tether {
                 .map(|volume| Volume::usd_per_month(volume.size_gb)),
             unknown_pods,
         };
-        if !facts.unknown_creates.is_empty() {
-            answer.status = PodState::Unknown;
-            answer.message = super::stop::unseen_message(&vehicle, &facts);
-        }
         // With two pods of one name the one on the bill is shown, and the message says that there are two.
         let Some(pod) = ours
             .iter()
@@ -133,6 +129,10 @@ impl Tether {
             .find(|pod| pod.status.bills_compute())
             .or_else(|| ours.first().copied())
         else {
+            if let Some(create) = self.unaccounted(&vehicle, &facts.pods) {
+                answer.status = PodState::Unknown;
+                answer.message = unaccounted::told(&create);
+            }
             return Ok(answer);
         };
         answer.pod = Some(PodView::from(pod));

@@ -1,7 +1,7 @@
 //! stop_pod: off the bill, as far as it was read back.
 
 use super::gather::Needs;
-use super::{CloudName, PodView, Tether};
+use super::{CloudName, PodView, Tether, unaccounted};
 use crate::apply::{self, OffOutcome, StepOutcome};
 use crate::cloud::{CloudError, CloudErrorKind};
 use crate::domain::{Pod, PodId, PodStatus, Usd, Vehicle, Volume};
@@ -21,7 +21,8 @@ pub enum StopStatus {
     AlreadyStopped,
     /// The account has no pod of this name.
     NoPod,
-    /// It was asked and not seen to take effect: the pod may still bill.
+    /// It was asked and not seen to take effect, or a create is neither found nor proven absent: a
+    /// pod may still bill.
     StopUnconfirmed,
 }
 
@@ -97,6 +98,7 @@ impl Tether {
             }
         };
         let volume = self.volume_of(&vehicle).await;
+        self.note_off(&facts.pods);
         Ok(self.stop_answer(&vehicle, &facts, &outcomes, volume.as_ref()))
     }
 
@@ -156,9 +158,10 @@ impl Tether {
             format!(" Its network volume goes on billing {usd} a month.")
         });
         let unconfirmed = offs.iter().find(|off| !off.confirmed);
+        let unknown = || self.unaccounted(vehicle, &facts.pods);
         let (status, message) = match (ours.is_empty(), offs.is_empty(), unconfirmed) {
-            (true, _, _) if !facts.unknown_creates.is_empty() => {
-                (StopStatus::StopUnconfirmed, unseen_message(vehicle, facts))
+            (true, _, _) if let Some(create) = unknown() => {
+                (StopStatus::StopUnconfirmed, unaccounted::told(&create))
             }
             (true, _, _) => (
                 StopStatus::NoPod,
@@ -224,20 +227,6 @@ fn unknown(mut failure: Failure) -> Failure {
 
 /// The status of a pod that a list shows off and whose own page could not be read.
 const UNREAD: &str = "UNREAD";
-
-/// A05: what was asked for and is not shown cannot be stopped yet, and may bill.
-pub(super) fn unseen_message(vehicle: &Vehicle, facts: &Facts) -> String {
-    let sent: Vec<String> = facts
-        .unknown_creates
-        .iter()
-        .map(|create| create.since.format("%H:%M:%S UTC").to_string())
-        .collect();
-    format!(
-        "A POD MAY STILL BILL: the account shows no pod named {:?}, but one was asked for at {} and may appear. Call again in two minutes: by then it is found, or proven absent.",
-        vehicle.pod_name,
-        sent.join(" and ")
-    )
-}
 
 /// How many lists without the pod it takes to say that there is none.
 const LOOKS_FOR_A_POD: u32 = 3;

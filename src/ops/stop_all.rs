@@ -3,8 +3,8 @@
 
 mod ours;
 
-use super::CloudName;
 use super::stop::unconfirmed_message;
+use super::{CloudName, unaccounted};
 use crate::apply::{self, OffOutcome, Ports, Settings, StepOutcome};
 use crate::clock::SharedClock;
 use crate::cloud::{Cloud, CloudError};
@@ -12,7 +12,8 @@ use crate::config::{Config, ConfigError};
 use crate::domain::{Limits, Pod, PodId, Usd, UsdPerHour};
 use crate::error::{Failure, StillBilling};
 use crate::guard::review;
-use crate::plan;
+use crate::ledger::Ledger;
+use crate::plan::{self, UnknownCreate};
 use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
 use ours::{Group, is_marked, of_marked_pod, of_vehicle};
@@ -74,6 +75,9 @@ pub struct StopAllAnswer {
     pub pods: Vec<Confirmation>,
     /// Vehicles of which the account has no pod.
     pub no_pod: Vec<String>,
+    /// Creates of vehicles without a pod that are neither found nor proven absent, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unaccounted: Vec<String>,
     /// Everything else in the account; missing when one vehicle was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_alone: Option<Vec<LeftAlone>>,
@@ -96,6 +100,8 @@ pub struct StopAll {
     clock: SharedClock,
     settings: Settings,
     ours: Ours,
+    /// Only read, and only for what it says of a vehicle without a pod.
+    ledger: Option<Ledger>,
 }
 
 /// How many lists it takes to say that a pod is not there (A05).
@@ -113,7 +119,7 @@ impl StopAll {
             Ok(config) => Ours::Declared(Box::new(config)),
             Err(error) => Ours::Marked { because: error.to_string() },
         };
-        Self { cloud, clock, settings: Settings::default(), ours }
+        Self { cloud, clock, settings: Settings::default(), ours, ledger: None }
     }
 
     /// The same with other waits for effects.
@@ -121,6 +127,12 @@ impl StopAll {
     pub const fn with_settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
+    }
+
+    /// The same with the project's journal, which knows of creates that no list shows yet.
+    #[must_use]
+    pub fn with_ledger(self, ledger: Option<Ledger>) -> Self {
+        Self { ledger, ..self }
     }
 
     /// Stops every pod that is ours, all at once, and reads each back.
@@ -184,15 +196,29 @@ impl StopAll {
     ) -> StopAllAnswer {
         let told = join_all(groups.iter().map(|group| self.stop(group))).await;
         let pods: Vec<Confirmation> = told.into_iter().flatten().collect();
-        let empty = groups.iter().filter(|group| group.facts.pods.is_empty());
+        let (mut no_pod, mut unaccounted) = (Vec::new(), Vec::new());
+        for group in groups.iter().filter(|group| group.facts.pods.is_empty()) {
+            let name = &group.vehicle.name.0;
+            match self.unaccounted(name) {
+                Some(create) => unaccounted.push(format!("{name}: {}", unaccounted::told(&create))),
+                None => no_pod.push(name.clone()),
+            }
+        }
+        let not_off = pods.iter().any(|pod| !pod.off);
         StopAllAnswer {
             cloud: CloudName::of(&*self.cloud),
             without_config,
-            may_still_bill: unclear || pods.iter().any(|pod| !pod.off),
+            may_still_bill: unclear || not_off || !unaccounted.is_empty(),
             pods,
-            no_pod: empty.map(|group| group.vehicle.name.0.clone()).collect(),
+            no_pod,
+            unaccounted,
             left_alone,
         }
+    }
+
+    fn unaccounted(&self, vehicle: &str) -> Option<UnknownCreate> {
+        let (ledger, absent_after) = (self.ledger.as_ref(), self.settings.absent_after);
+        unaccounted::unaccounted_create(ledger, vehicle, &[], &*self.clock, absent_after)
     }
 
     /// Every pod that one of several lists shows, as it was last listed: a new pod can be missing

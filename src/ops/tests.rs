@@ -354,7 +354,7 @@ async fn a_pod_that_no_list_shows_yet_is_neither_made_twice_nor_called_off() {
     );
     let answer = tether.stop_pod("hippocampus").await.unwrap();
     assert_eq!((answer.status, cloud.sent()), (StopStatus::StopUnconfirmed, 0));
-    assert!(answer.message.contains("MAY STILL BILL"), "{}", answer.message);
+    assert!(answer.message.contains("MAY BILL"), "{}", answer.message);
     let job = RunJobRequest { name: "x".into(), command: "true".into(), ..Default::default() };
     let failure = tether.run_job(&job).await.unwrap_err();
     assert_eq!((failure.kind, failure.still_billing), (FailureKind::NoPod, StillBilling::Unknown));

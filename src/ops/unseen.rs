@@ -2,28 +2,16 @@
 //! knows that it was asked for.
 
 use super::Tether;
+use super::unaccounted::{unaccounted_creates, unknown_create};
 use crate::domain::{Pod, PodId, Vehicle};
 use crate::error::{Failure, StillBilling};
 use crate::ledger::Create;
-use crate::plan::{Facts, NewPod, UnknownCreate};
+use crate::plan::Facts;
 
 impl Tether {
-    /// The vehicle's creates that are younger than what proves an absence and whose pod these pods do
-    /// not show. None when the journal cannot be read: whoever must not go on then has found out before.
     fn unseen(&self, vehicle: &Vehicle, pods: &[Pod]) -> Vec<Create> {
-        let book = self.ledger.as_ref().and_then(|ledger| ledger.book().ok()).unwrap_or_default();
-        let now = self.clock.now();
-        let is_young = |create: &Create| {
-            (now - create.last_noted).to_std().unwrap_or_default() < self.settings.absent_after
-        };
-        let is_shown = |create: &Create| {
-            pods.iter().any(|pod| {
-                create.pod.as_ref() == Some(&pod.id)
-                    || pod.env.get(NewPod::NONCE_ENV) == Some(&create.nonce)
-            })
-        };
-        let creates = book.creates().iter().filter(|create| create.vehicle == vehicle.name.0);
-        creates.filter(|create| is_young(create) && !is_shown(create)).cloned().collect()
+        let (ledger, absent_after) = (self.ledger.as_ref(), self.settings.absent_after);
+        unaccounted_creates(ledger, &vehicle.name.0, pods, &*self.clock, absent_after)
     }
 
     /// Brings up to date what the facts say of the vehicle's pod. A list can be older than the pod's own
@@ -57,8 +45,7 @@ impl Tether {
             }
             let is_known = facts.unknown_creates.iter().any(|known| known.since == create.at);
             if !is_known {
-                let (vehicle, since, rate) = (create.vehicle, create.at, create.rate);
-                facts.unknown_creates.push(UnknownCreate { vehicle, since, rate });
+                facts.unknown_creates.push(unknown_create(create));
             }
         }
     }

@@ -2,8 +2,9 @@
 //! that its volume is mounted, and that its driver is new enough.
 
 use super::{Tether, boot};
-use crate::domain::{Pod, PodId, PodStatus, Vehicle};
+use crate::domain::{Pod, PodId, PodStatus, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
+use crate::ledger::Event;
 use crate::pod::{MountKind, PodProbe};
 use std::time::Duration;
 
@@ -97,17 +98,17 @@ impl Tether {
         age: Duration,
         why: &str,
     ) -> Failure {
-        let cost = pod
-            .price
-            .known()
-            .map_or_else(|| "unknown".to_owned(), |rate| rate.cost_of(age).to_string());
+        let usd = pod.price.known().map(|rate| rate.cost_of(age));
+        let cost = usd.map_or_else(|| "unknown".to_owned(), |usd| usd.to_string());
         let message = format!(
             "pod {} was not usable {} s after its start (boot_max_sec {}), which cost {cost}: {why}",
             pod.id,
             age.as_secs(),
             vehicle.boot_max.as_secs()
         );
-        match self.stop_known_pod(&vehicle.name.0, Some(&pod.id)).await {
+        let stopped = self.stop_known_pod(&vehicle.name.0, Some(&pod.id)).await;
+        self.note_failed_boot(vehicle, pod, age, usd);
+        match stopped {
             Ok(stop) if stop.is_off() => Failure::new(
                 FailureKind::Timeout,
                 format!("{message}. It was stopped and EXITED was read back"),
@@ -125,6 +126,22 @@ impl Tether {
                 "stop it in the RunPod console",
             )
             .billing(StillBilling::Unknown),
+        }
+    }
+
+    fn note_failed_boot(&self, vehicle: &Vehicle, pod: &Pod, age: Duration, usd: Option<Usd>) {
+        let (Some(ledger), Some(boot)) = (&self.ledger, boot::pending(vehicle, &pod.id)) else {
+            return;
+        };
+        let noted = ledger.append(Event::BootFailed {
+            vehicle: vehicle.name.0.clone(),
+            pod: pod.id.clone(),
+            asked_at: boot.asked_at,
+            seconds: age.as_secs(),
+            micros: usd.map(Usd::micros),
+        });
+        if let Err(error) = noted {
+            tracing::warn!(%error, pod = %pod.id, "a boot that was given up could not be noted");
         }
     }
 

@@ -14,7 +14,7 @@ pub use facts::{Facts, LiveJobs, UnknownCreate};
 pub use launch::{LaunchSpec, job_dir, launch_steps};
 pub use off::{stop, terminate};
 pub use on_pod::on_pod;
-pub use spend::{Fuse, Spend, Spent};
+pub use spend::{Committed, Fuse, RecentBoot, RecentBoots, Spend, Spent};
 pub use step::{Change, NewPod, NewVolume, PodStep, Step, VolumeRef};
 
 use crate::domain::{Ceiling, JobEnd, Price, Vehicle};

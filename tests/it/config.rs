@@ -96,7 +96,7 @@ fn defaults_are_those_of_the_contract() {
     for (key, found, expected) in shown {
         assert_eq!(found, expected, "{key}");
     }
-    assert_eq!(config.limits, Limits::default());
+    assert_eq!(config.limits, Limits { max_boots_per_hour: Some(6), ..Limits::default() });
     assert_eq!(config.auto_arm, FuseHours::After(Duration::from_secs(3 * 3600)));
     assert_eq!(config.cloud, CloudChoice::RunPod);
     assert_eq!(config.tolerated_pods, Vec::<String>::new());
@@ -112,7 +112,7 @@ fn an_unknown_key_is_refused_with_its_line_and_what_was_meant() {
         ("limit: {budget_usd: 5}", "1: limit: unknown key; did you mean limits?"),
         (
             "limits: {budget: 5}",
-            "1: limits.budget: unknown key; known here: budget_usd, budget_window, max_usd_per_hour, max_usd_per_job, max_gpu_count",
+            "1: limits.budget: unknown key; known here: budget_usd, budget_window, max_boots_per_hour, max_usd_per_hour, max_usd_per_job, max_gpu_count",
         ),
         (
             "limits: {max_usd_per_huor: 5}",
@@ -210,6 +210,7 @@ fn a_whole_number_with_a_wrong_unit_is_refused_with_what_would_do() {
         ("container_disk_gb", " of GB", "1", "10000", "30"),
         ("network_volume_gb", " of GB", "10", "4096", "60"),
         ("limits.max_gpu_count", "", "1", "64", "1"),
+        ("limits.max_boots_per_hour", "", "1", "60", "6"),
     ];
     for (key, unit, min, max, example) in keys {
         let line = |value: &str| match key.split_once('.') {

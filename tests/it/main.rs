@@ -13,6 +13,7 @@
 mod config;
 mod contract_client;
 mod contract_twin;
+mod crash;
 mod flows;
 mod hostile_server;
 mod jobs;

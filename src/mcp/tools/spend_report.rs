@@ -16,7 +16,7 @@ impl TetherTool for SpendReportTool {
     type Answer = SpendReport;
     const NAME: &'static str = "spend_report";
     const TITLE: &'static str = "What was spent";
-    const DESCRIPTION: &'static str = "What was billed in the budget's window for compute, disks and volumes, an estimate of what runs up now, the budget and what remains, the credit and how long it lasts, and what the figures do not cover. Changes nothing.";
+    const DESCRIPTION: &'static str = "What was billed in the budget's window, runs up and is promised, what remains of the budget, what nobody can explain, failed boots, the credit and how long it lasts. Changes nothing.";
     const EFFECT: Effect = Effect::Reads;
 
     async fn call(tether: &Tether, _: Arguments) -> Result<SpendReport, Failure> {

@@ -97,6 +97,18 @@ impl Fixture {
         Self::begin("", |state| Cloud::Daemon(Daemon::start(state)))
     }
 
+    /// With a cloud that has billed these spans of pods and of volumes before.
+    pub fn with_past(pods: &[Value], volumes: &[Value]) -> Self {
+        let document = json!({
+            "version": 1, "pods": [], "volumes": [], "pod_spans": pods, "volume_spans": volumes,
+        });
+        Self::begin("", |state| {
+            fs::create_dir_all(state).unwrap();
+            fs::write(state.join("cloud.json"), document.to_string()).unwrap();
+            Cloud::Inside(Inside::start(state))
+        })
+    }
+
     fn begin(config: &str, cloud: impl FnOnce(&Path) -> Cloud) -> Self {
         let folder = tempfile::Builder::new().prefix("it's a test ").tempdir().unwrap();
         let made = Command::new("ssh-keygen")
@@ -138,10 +150,15 @@ impl Fixture {
     }
 
     pub async fn tether(&self) -> Tether {
+        self.tether_of(&self.config_file()).await
+    }
+
+    /// The same by another path to the config.
+    pub async fn tether_of(&self, config: &Path) -> Tether {
         let path = std::env::var_os("PATH").unwrap();
         let home = self.path("").into_os_string();
         let start = Start {
-            config: Some(self.config_file()),
+            config: Some(config.to_owned()),
             env: Environment::isolated([("PATH", path), ("HOME", home)]),
             cwd: self.path(""),
             program: program().to_owned(),

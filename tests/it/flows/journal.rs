@@ -4,9 +4,9 @@
 use super::fixture::{Fixture, POD, QUICK, VEHICLE, ensure};
 use podtether::apply::Settings;
 use podtether::domain::Usd;
-use podtether::error::FailureKind;
+use podtether::error::{FailureKind, StillBilling};
 use podtether::ledger::{Action, Event, Ledger};
-use podtether::ops::{EnsureStatus, RunJobRequest, StopStatus};
+use podtether::ops::{EnsureStatus, PodState, RunJobRequest, StopStatus};
 use std::time::Duration;
 
 fn open_intents(fixture: &Fixture) -> usize {
@@ -73,15 +73,27 @@ fn announce(ledger: &Ledger) {
 }
 
 /// B04: a process that died between the intent and the call left nothing behind, which takes time to
-/// prove (A05).
+/// prove (A05). Until then nobody says that nothing bills.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_create_that_was_never_sent_is_proven_absent_after_a_while() {
     let fixture = Fixture::new();
     announce(&fixture.ledger());
     let tether = fixture.tether().await;
     let failure = tether.ensure_pod(&ensure(0)).await.unwrap_err();
-    assert_eq!(failure.kind, FailureKind::Refused, "{failure:?}");
+    let told = (failure.kind, failure.still_billing, failure.retryable);
+    assert_eq!(told, (FailureKind::Refused, StillBilling::Unknown, true), "{failure:?}");
+    let status = tether.pod_status(None).await.unwrap();
+    let stop = tether.stop_pod(VEHICLE).await.unwrap();
+    let told = (status.status, stop.status, stop.is_off());
+    assert_eq!(told, (PodState::Unknown, StopStatus::StopUnconfirmed, false));
+    for message in [status.message, stop.message] {
+        assert!(message.contains("MAY BILL $0.69/h"), "{message}");
+    }
     assert_eq!((creates(&fixture), open_intents(&fixture)), (0, 1));
+    let at_once = Settings { absent_after: Duration::ZERO, ..QUICK };
+    let other = fixture.tether().await.with_settings(at_once);
+    assert_eq!(other.pod_status(None).await.unwrap().status, PodState::NoPod);
+    assert_eq!(other.stop_pod(VEHICLE).await.unwrap().status, StopStatus::NoPod);
     let later = tether.with_settings(Settings { absent_after: Duration::ZERO, ..QUICK });
     let answer = later.ensure_pod(&ensure(45)).await.unwrap();
     assert_eq!(answer.status, Some(EnsureStatus::Running), "{answer:?}");

@@ -2,14 +2,16 @@
 //! the provider and the pod received is read where they record it, at the port.
 
 mod bad_input;
+mod bad_state;
 mod dry_run;
 mod end_of_job;
 mod faults;
-mod fixture;
+pub mod fixture;
 mod guards;
 mod journal;
 mod limits;
 mod lost_contact;
+mod money;
 mod refusals;
 mod seeing;
 mod shown_faults;
@@ -17,5 +19,5 @@ mod signals;
 mod stop_faults;
 mod stop_supervised;
 mod supervised;
-mod twin;
+pub mod twin;
 mod whole_loop;

@@ -2,7 +2,7 @@
 
 mod bad_lines;
 mod busy;
-mod client;
+pub mod client;
 mod lifetime;
 mod rounds;
 pub mod scene;

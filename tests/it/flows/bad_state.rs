@@ -1,0 +1,139 @@
+//! A state folder that is not as it should be: what spends is refused in words, and the pod can be
+//! stopped all the same.
+
+use super::fixture::{Fixture, POD, VEHICLE, ensure};
+use podtether::error::FailureKind;
+use podtether::ledger::{Action, Event, Ledger};
+use podtether::ops::{StopStatus, Tether};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Nothing is started, the reason is told, and a stop works.
+async fn starts_nothing_and_stops(fixture: &Fixture, tether: &Tether, reason: &str) {
+    let before = fixture.changes().len();
+    let failure = tether.ensure_pod(&ensure(0)).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Config, "{failure:?}");
+    assert!(failure.message.contains(reason), "{failure:?}");
+    assert!(failure.hint.contains("stop_pod works"), "{failure:?}");
+    assert_eq!(fixture.changes().len(), before);
+    assert_eq!(tether.stop_pod(VEHICLE).await.unwrap().status, StopStatus::Stopped);
+    assert_eq!(fixture.status().await, "EXITED");
+}
+
+/// B05: a link to the project is the project. With a journal of its own for each path, the lock would
+/// keep nobody apart and an open create would be overlooked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_has_one_journal_by_whatever_path_its_config_is_named() {
+    let fixture = Fixture::new();
+    let link = fixture.path("another name");
+    std::os::unix::fs::symlink(fixture.path(""), &link).unwrap();
+    let action = Action::CreatePod { name: POD.into(), nonce: "never sent".into() };
+    let make = |id| Event::Intend { id, vehicle: VEHICLE.into(), action, micros_per_hour: None };
+    fixture.ledger().intend(make).unwrap();
+    let roundabout = fixture.path("cloud/../podtether.yaml");
+    for config in [link.join("podtether.yaml"), roundabout] {
+        let tether = fixture.tether_of(&config).await;
+        let failure = tether.ensure_pod(&ensure(0)).await.unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Refused, "{failure:?}");
+        assert_eq!(fixture.changes(), []);
+    }
+}
+
+/// A file system of 64 KiB, which is full of something else.
+struct FullDisk(PathBuf);
+
+impl FullDisk {
+    /// `None` where nothing may be mounted.
+    fn over(folder: &Path) -> Option<Self> {
+        fs::create_dir_all(folder).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+            .arg(folder)
+            .output();
+        mounted.is_ok_and(|output| output.status.success()).then(|| Self(folder.to_owned()))
+    }
+
+    /// Fills the disk, and the journal to the end of the last page that it has on it.
+    fn fill(&self, ledger: &Ledger) {
+        const PAGE: usize = 4096;
+        let append = |length: usize| {
+            let error = "x".repeat(length);
+            ledger.append(Event::Failed { id: 0, error, may_have_taken_effect: false }).unwrap();
+        };
+        let size = || fs::read(ledger.path()).unwrap().len();
+        let before = size();
+        append(0);
+        let line = size() - before;
+        append((2 * PAGE - size() % PAGE - line) % PAGE);
+        assert_eq!(size() % PAGE, 0);
+        let filled = fs::write(self.0.join("something else"), vec![b'x'; 1 << 20]);
+        assert_eq!(filled.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+    }
+}
+
+impl Drop for FullDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_full_disk_nothing_is_started_and_a_stop_works() {
+    let fixture = Fixture::new();
+    let folder = fixture.ledger().path().parent().unwrap().to_owned();
+    let Some(disk) = FullDisk::over(&folder) else {
+        println!("skipped: nothing may be mounted here, so there is no full disk");
+        return;
+    };
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    assert_eq!(tether.stop_pod(VEHICLE).await.unwrap().status, StopStatus::Stopped);
+    disk.fill(&fixture.ledger());
+    let journal = fs::read(fixture.ledger().path()).unwrap();
+    let before = fixture.changes().len();
+    let failure = tether.ensure_pod(&ensure(0)).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Config, "{failure:?}");
+    assert!(failure.message.contains("free the disk"), "{failure:?}");
+    assert_eq!(fixture.changes().len(), before);
+    assert_eq!(tether.stop_pod(VEHICLE).await.unwrap().status, StopStatus::AlreadyStopped);
+    // What was written before is whole, and a freed disk goes on from there.
+    assert_eq!(fs::read(fixture.ledger().path()).unwrap(), journal);
+    fs::remove_file(folder.join("something else")).unwrap();
+    fixture.running(&tether).await;
+    disk.fill(&fixture.ledger());
+    assert_eq!(tether.stop_pod(VEHICLE).await.unwrap().status, StopStatus::Stopped);
+    assert_eq!(fixture.status().await, "EXITED");
+}
+
+/// A newer podtether wrote it: what it means by its lines is not guessed at.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_from_a_newer_version_starts_nothing_and_a_stop_works() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let path = fixture.ledger().path();
+    let text = fs::read_to_string(&path).unwrap();
+    let newer = text.replacen("\"v\":1", "\"v\":9", 1);
+    assert_ne!(newer, text, "{text}");
+    fs::write(&path, &newer).unwrap();
+    let other = fixture.tether().await;
+    starts_nothing_and_stops(&fixture, &other, "update podtether").await;
+    assert_eq!(fs::read_to_string(&path).unwrap(), newer);
+}
+
+/// Root may write anywhere, so the folder is made immutable for it too, where the file system can.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_read_only_state_folder_nothing_is_started_and_a_stop_works() {
+    let fixture = Fixture::new();
+    let folder = fixture.ledger().path().parent().unwrap().to_owned();
+    let Some(disk) = FullDisk::over(&folder) else {
+        println!("skipped: nothing may be mounted here, so no folder is read-only for root");
+        return;
+    };
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(&disk.0).status().unwrap();
+    assert!(remounted.success());
+    starts_nothing_and_stops(&fixture, &tether, "mend the folder's permissions").await;
+}
