@@ -116,7 +116,7 @@ fn draw(dice: &mut Dice, config: &Config, folder: &Path, length: Duration) -> Dr
     let misleads = |fault: &Fault| {
         matches!(fault.what, What::State(State::BillHoles | State::BillLag(_) | State::Price(_)))
     };
-    let is_checked = is_prompt && !has_two && !faults.iter().any(misleads);
+    let is_checked = is_prompt && !faults.iter().any(misleads);
     let promises = Promises::new(budget.filter(|_| is_checked), max_rate);
     let wrong_by = TimeDelta::seconds(dice.pick(&[0, 0, 0, -90, 45, 300]));
     let sleeps = dice.percent(15);

@@ -39,10 +39,6 @@ pub const BOOT_MAX: Duration = Duration::from_secs(900);
 /// From the look at the bill to the change that follows it, retries included.
 const LOOK_TO_ACT: Duration = Duration::from_secs(300);
 
-/// Whether every launch and start is held against what others were promised before. Without that the
-/// budget is only promised where nobody else spends: one vehicle, one launch at a time.
-const RESERVATIONS: bool = false;
-
 /// An answer that said that nothing of a vehicle bills.
 #[derive(Clone, Debug)]
 struct Off {
@@ -173,7 +169,7 @@ fn spend(world: &mut World, pod: Option<&PodId>, time: Duration, what: &str) {
         .and_then(|id| world.pods.iter().find(|pod| pod.id == *id))
         .map_or_else(|| world.price(), |pod| pod.rate);
     if let Some(budget) = world.promises.budget {
-        let others = if RESERVATIONS { world.promised(pod) } else { Usd::ZERO };
+        let others = world.promised(pod);
         let total = world.spent() + others + rate.cost_of(time.saturating_sub(LOOK_TO_ACT));
         if total > budget {
             let spent = world.spent();
@@ -184,7 +180,7 @@ fn spend(world: &mut World, pod: Option<&PodId>, time: Duration, what: &str) {
         }
     }
     if let Some(pod) = world.pods.iter_mut().find(|one| Some(&one.id) == pod) {
-        pod.promised_until = if RESERVATIONS { pod.promised_until.max(until) } else { until };
+        pod.promised_until = pod.promised_until.max(until);
     }
 }
 
