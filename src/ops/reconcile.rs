@@ -84,11 +84,11 @@ fn settle(
                 may_have_taken_effect: false,
             })
         }
-        // Found by name in every plan, so it is no orphan; but one that comes late would be the
-        // second of its name.
+        // Found by name in every plan, so it is no orphan; but one whose answer was lost and that
+        // comes late would be the second of its name.
         Action::CreateVolume { name } => {
             let is_there = facts.volumes_named(name).next().is_some();
-            (is_there || age >= absent_after).then(|| {
+            (is_there || intent.error.is_none() || age >= absent_after).then(|| {
                 let observed = if is_there { "found by its name" } else { "not found" };
                 Event::Done { id, pod: None, observed: observed.to_owned() }
             })

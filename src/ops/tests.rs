@@ -416,7 +416,9 @@ async fn a_volume_that_may_come_late_is_not_made_twice() {
     let action = crate::ledger::Action::CreateVolume { name: "lts-volume".into() };
     let vehicle = "hippocampus".to_owned();
     let make = |id| crate::ledger::Event::Intend { id, vehicle, action, micros_per_hour: None };
-    ledger.intend(make).unwrap();
+    let id = ledger.intend(make).unwrap();
+    let error = "no answer in time".to_owned();
+    ledger.append(crate::ledger::Event::Failed { id, error, may_have_taken_effect: true }).unwrap();
     let tether = tether.with_ledger(ledger);
     let refused = tether.ensure_pod(&EnsureRequest::default()).await.unwrap_err();
     assert_eq!((refused.kind, cloud.sent()), (FailureKind::Refused, 0));
