@@ -31,6 +31,7 @@ mod sync;
 mod terminate;
 mod unaccounted;
 mod unexplained;
+mod unseen;
 mod usable;
 mod view;
 pub(crate) mod vigil;
@@ -71,8 +72,8 @@ use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::{Approved, Refusal, review};
 use crate::ledger::Ledger;
 use crate::plan::{Draft, Facts};
-use crate::pod::Shell;
-use shells::Shells;
+use crate::pod::{Shell, Shells};
+use shells::SshShells;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -95,7 +96,7 @@ pub struct Tether {
     clock: SharedClock,
     surroundings: Surroundings,
     settings: Settings,
-    shells: Shells,
+    shells: Arc<dyn Shells>,
     ledger: Option<Ledger>,
 }
 
@@ -108,7 +109,7 @@ impl Tether {
         clock: SharedClock,
         surroundings: Surroundings,
     ) -> Self {
-        let shells = Shells::new(surroundings.ssh_auth_sock.clone());
+        let shells = Arc::new(SshShells::new(surroundings.ssh_auth_sock.clone()));
         let settings = Settings::default();
         Self { config, cloud, clock, surroundings, settings, shells, ledger: None }
     }
@@ -129,6 +130,13 @@ impl Tether {
     #[must_use]
     pub fn with_ledger(self, ledger: Ledger) -> Self {
         Self { ledger: Some(ledger), ..self }
+    }
+
+    /// The same with shells that somebody else makes, in place of those over SSH. Files are pulled
+    /// over SSH all the same.
+    #[must_use]
+    pub fn with_shells(self, shells: Arc<dyn Shells>) -> Self {
+        Self { shells, ..self }
     }
 
     /// The config.
@@ -180,8 +188,8 @@ impl Tether {
 
     /// The vehicle's running pod.
     async fn running_pod(&self, vehicle: &Vehicle) -> Result<Pod, Failure> {
-        let pods = self.cloud.pods().await?;
-        Self::pick_running(vehicle, &pods)
+        let mut facts = self.facts(self.cloud.pods().await?);
+        self.pick(vehicle, &mut facts).await
     }
 
     fn pick_running(vehicle: &Vehicle, pods: &[Pod]) -> Result<Pod, Failure> {
@@ -223,17 +231,11 @@ impl Tether {
     /// spent for unknown.
     fn review(&self, draft: Draft, facts: &Facts) -> Result<Approved, Failure> {
         let limits = self.config.limits_for(&draft.vehicle.name);
-        let name = draft.vehicle.pod_name.clone();
+        let vehicle = draft.vehicle.clone();
         review(draft, facts, &limits).map_err(|refusals| {
-            let unknown =
-                refusals.iter().any(|refusal| matches!(refusal, Refusal::CreateUnaccounted { .. }));
-            match bills(&name, &facts.pods) {
-                // What no list shows may bill all the same (A05).
-                StillBilling::No if unknown => {
-                    Failure::from(refusals).billing(StillBilling::Unknown)
-                }
-                known => Failure::from(refusals).billing(known),
-            }
+            let failure = Failure::from(refusals).billing(bills(&vehicle.pod_name, &facts.pods));
+            // What no list shows may bill all the same (A05).
+            self.with_unseen(&vehicle, &facts.pods, failure)
         })
     }
 }

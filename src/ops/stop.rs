@@ -5,7 +5,7 @@ use super::grade::{Evidence, Grade};
 use super::{CloudName, PodView, Tether, unaccounted};
 use crate::apply::{self, OffOutcome, StepOutcome};
 use crate::cloud::{CloudError, CloudErrorKind};
-use crate::domain::{Pod, PodId, Usd, Vehicle, Volume};
+use crate::domain::{Pod, PodId, PodStatus, Usd, Vehicle, Volume};
 use crate::error::{Failure, StillBilling};
 use crate::plan::{self, Facts};
 use chrono::{DateTime, Utc};
@@ -132,7 +132,13 @@ impl Tether {
         {
             return Ok(self.facts(vec![pod]));
         }
-        facts
+        let mut facts = facts?;
+        let unread = self.see(vehicle, &mut facts).await;
+        // Doubt means yes: what only an old list may call off is asked to stop.
+        for pod in facts.pods.iter_mut().filter(|pod| unread.contains(&pod.id)) {
+            pod.status = PodStatus::Other(UNREAD.to_owned());
+        }
+        Ok(facts)
     }
 
     pub(super) async fn volume_of(&self, vehicle: &Vehicle) -> Option<Volume> {
@@ -268,6 +274,9 @@ fn unknown(mut failure: Failure) -> Failure {
     }
     failure.billing(StillBilling::Unknown)
 }
+
+/// The status of a pod that a list shows off and whose own page could not be read.
+const UNREAD: &str = "UNREAD";
 
 /// How many lists without the pod it takes to say that there is none.
 const LOOKS_FOR_A_POD: u32 = 3;
