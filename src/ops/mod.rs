@@ -8,6 +8,7 @@ mod committed;
 mod end_exec;
 mod ensure;
 mod exec;
+mod former;
 mod fuses;
 mod gather;
 mod gpus;
@@ -168,7 +169,16 @@ impl Tether {
     /// What the config leaves open, and what it sets that this version does not act on yet.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let not_yet = self.config.not_yet.iter().map(|text| (*text).to_owned());
-        self.config.warnings.iter().cloned().chain(not_yet).collect()
+        self.config.warnings.iter().cloned().chain(not_yet).chain(self.set_aside()).collect()
+    }
+
+    /// That the journal before this one could not be read, and what is lost with it.
+    pub(crate) fn set_aside(&self) -> Option<String> {
+        let book = self.ledger.as_ref()?.book().ok()?;
+        let aside = book.set_aside()?;
+        Some(format!(
+            "the journal could not be read and was set aside as {aside}: reservations and pods from before it are not known here; compare `podtether audit`"
+        ))
     }
 
     /// `adds` is what the plan puts on the bill, for the journal.

@@ -181,6 +181,9 @@ impl Tether {
                 answer.status = PodState::Unknown;
                 answer.message = unaccounted::told(&create);
             }
+            if let Some(aside) = self.set_aside() {
+                answer.message.push_str(&format!(" Note that {aside}."));
+            }
             return Ok(answer);
         };
         answer.pod = Some(PodView::from(pod));

@@ -92,7 +92,10 @@ impl Tether {
         vehicle: &str,
         known: Option<&PodId>,
     ) -> Result<StopAnswer, Failure> {
-        let vehicle = self.vehicle(Some(vehicle))?;
+        let vehicle = match self.vehicle(Some(vehicle)) {
+            Ok(vehicle) => vehicle,
+            Err(slip) => return self.stop_former(vehicle).await?.ok_or(slip),
+        };
         let facts = self.facts_for_a_stop(&vehicle, known).await.map_err(unknown)?;
         let listed_at = self.clock.now();
         let _under_way = self.stop_under_way(&vehicle);
@@ -146,7 +149,7 @@ impl Tether {
         volumes.into_iter().find(|volume| volume.name == vehicle.network_volume_name)
     }
 
-    fn stop_answer(
+    pub(super) fn stop_answer(
         &self,
         vehicle: &Vehicle,
         (facts, listed_at): (&Facts, DateTime<Utc>),
@@ -276,7 +279,7 @@ fn unknown(mut failure: Failure) -> Failure {
 }
 
 /// The status of a pod that a list shows off and whose own page could not be read.
-const UNREAD: &str = "UNREAD";
+pub(super) const UNREAD: &str = "UNREAD";
 
 /// How many lists without the pod it takes to say that there is none.
 const LOOKS_FOR_A_POD: u32 = 3;

@@ -1,23 +1,25 @@
 //! `podtether stop`: off the bill with the fewest dependencies. It needs the provider and a key, and
 //! knows our pods without a config by the marker that every create of podtether leaves on them.
 
-mod ours;
+pub(super) mod ours;
 
+use super::former::former_pods;
 use super::grade::{Evidence, Grade};
-use super::stop::{of_stop, unconfirmed_message};
+use super::stop::{UNREAD, of_stop, unconfirmed_message};
+use super::unaccounted::unaccounted_creates;
 use super::{CloudName, unaccounted};
 use crate::apply::{self, OffOutcome, Ports, Settings, StepOutcome};
 use crate::clock::SharedClock;
 use crate::cloud::{Cloud, CloudError};
 use crate::config::{Config, ConfigError};
-use crate::domain::{Limits, Pod, PodId, Usd, UsdPerHour};
+use crate::domain::{Limits, Pod, PodId, PodStatus, Usd, UsdPerHour};
 use crate::error::{Failure, StillBilling};
 use crate::guard::review;
 use crate::ledger::Ledger;
 use crate::plan::{self, UnknownCreate};
 use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
-use ours::{Group, is_marked, of_marked_pod, of_vehicle};
+use ours::{Group, is_marked, of_former_pod, of_marked_pod, of_vehicle};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
@@ -25,7 +27,8 @@ use std::sync::Arc;
 /// What is known about one of our pods after the stop.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Confirmation {
-    /// The vehicle that it belongs to; missing when no config could be read.
+    /// The vehicle that it belongs to, or did before it was renamed or removed; missing when no config
+    /// could be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vehicle: Option<String>,
     /// The provider's id.
@@ -149,7 +152,9 @@ impl StopAll {
         let (groups, without_config, why) = match &self.ours {
             Ours::Declared(config) => {
                 let of_each = config.vehicles.iter().map(|vehicle| of_vehicle(vehicle, &pods));
-                (of_each.collect(), None, UNDECLARED)
+                let former = former_pods(self.ledger.as_ref(), config, &pods).into_iter();
+                let of_former = former.map(|(pod, name)| of_former_pod(pod, &name));
+                (of_each.chain(of_former).collect(), None, UNDECLARED)
             }
             Ours::Marked { because } => {
                 let marked = pods.iter().filter(|pod| is_marked(pod));
@@ -185,11 +190,22 @@ impl StopAll {
                 .billing(StillBilling::Unknown));
             }
         };
-        let vehicle = config
-            .vehicle(Some(name))
-            .map_err(|error| Failure::bad_input(error).billing(StillBilling::Unknown))?;
         let pods = self.look().await?;
-        Ok(self.stopped(&[of_vehicle(vehicle, &pods)], None, None, false).await)
+        let groups: Vec<Group> = match config.vehicle(Some(name)) {
+            Ok(vehicle) => vec![of_vehicle(vehicle, &pods)],
+            Err(error) => {
+                let former = former_pods(self.ledger.as_ref(), config, &pods).into_iter();
+                let groups: Vec<Group> = former
+                    .filter(|(_, vehicle)| vehicle == name)
+                    .map(|(pod, vehicle)| of_former_pod(pod, &vehicle))
+                    .collect();
+                if groups.is_empty() {
+                    return Err(Failure::bad_input(error).billing(StillBilling::Unknown));
+                }
+                groups
+            }
+        };
+        Ok(self.stopped(&groups, None, None, false).await)
     }
 
     async fn stopped(
@@ -248,9 +264,46 @@ impl StopAll {
                 break;
             }
         }
-        match failed.filter(|_| !has_list) {
-            Some(error) => Err(Failure::from(error).billing(StillBilling::Unknown)),
-            None => Ok(seen),
+        if let Some(error) = failed.filter(|_| !has_list) {
+            return Err(Failure::from(error).billing(StillBilling::Unknown));
+        }
+        self.add_unlisted(&mut seen).await;
+        self.ask_what_is_off(&mut seen).await;
+        Ok(seen)
+    }
+
+    /// A new pod can be in no list and answer to its id, which the journal knows (A05).
+    async fn add_unlisted(&self, pods: &mut Vec<Pod>) {
+        let Ours::Declared(config) = &self.ours else { return };
+        let (ledger, absent_after) = (self.ledger.as_ref(), self.settings.absent_after);
+        for vehicle in &config.vehicles {
+            let creates =
+                unaccounted_creates(ledger, &vehicle.name.0, pods, &*self.clock, absent_after);
+            for id in creates.iter().filter_map(|create| create.pod.as_ref()) {
+                if let Ok(Some(pod)) = self.cloud.pod(id).await
+                    && pod.name == vehicle.pod_name
+                {
+                    pods.push(pod);
+                }
+            }
+        }
+    }
+
+    /// A list can be older than the pod's own page: "off" is believed only from there, and doubt means
+    /// that it is asked to stop.
+    async fn ask_what_is_off(&self, pods: &mut [Pod]) {
+        let is_ours = |pod: &Pod| match &self.ours {
+            Ours::Declared(config) => {
+                is_marked(pod) || config.vehicles.iter().any(|own| own.pod_name == pod.name)
+            }
+            Ours::Marked { .. } => is_marked(pod),
+        };
+        let off = pods.iter_mut().filter(|pod| !pod.is_deleted() && !pod.status.bills_compute());
+        for pod in off.filter(|pod| is_ours(pod)) {
+            match self.cloud.pod(&pod.id).await {
+                Ok(Some(now)) => *pod = now,
+                Ok(None) | Err(_) => pod.status = PodStatus::Other(UNREAD.to_owned()),
+            }
         }
     }
 
@@ -287,7 +340,7 @@ impl StopAll {
             Ok(outcomes) => (outcomes, None),
             Err((done, trouble)) => (done, Some(trouble)),
         };
-        let vehicle = group.is_declared.then(|| group.vehicle.name.0.clone());
+        let vehicle = group.is_known.then(|| group.vehicle.name.0.clone());
         facts
             .pods
             .iter()

@@ -4,7 +4,7 @@
 use super::Tether;
 use crate::clock::Clock;
 use crate::domain::{Pod, Vehicle};
-use crate::ledger::{Create, Ledger};
+use crate::ledger::{Book, Create, Ledger};
 use crate::plan::{NewPod, UnknownCreate};
 use std::time::Duration;
 
@@ -37,7 +37,23 @@ pub(super) fn unaccounted_creates(
         })
     };
     let creates = book.creates().iter().filter(|create| create.vehicle == vehicle);
-    creates.filter(|create| is_young(create) && !is_shown(create)).cloned().collect()
+    let unseen = creates.filter(|create| is_young(create) && !is_shown(create)).cloned();
+    unseen.chain(forgotten(&book, vehicle).filter(is_young)).collect()
+}
+
+/// A journal that could not be read was set aside, and with it what it knew of creates: for as long as
+/// a new pod may be hidden, each vehicle is taken to have one.
+fn forgotten(book: &Book, vehicle: &str) -> Option<Create> {
+    let since = book.began().filter(|_| book.set_aside().is_some())?;
+    Some(Create {
+        id: 0,
+        vehicle: vehicle.to_owned(),
+        nonce: String::new(),
+        pod: None,
+        at: since,
+        last_noted: since,
+        rate: None,
+    })
 }
 
 /// The first of [`unaccounted_creates`].
