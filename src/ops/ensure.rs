@@ -267,6 +267,7 @@ impl Tether {
     ) -> Result<(Draft, Facts), Failure> {
         let needs = Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
         let mut facts = self.gather(needs).await?;
+        self.see(vehicle, &mut facts).await;
         self.reconcile(&mut facts).await?;
         // Looked at only now, so that the failure can say what bills all the same.
         let public_key = public_key(vehicle)
@@ -337,7 +338,9 @@ pub(super) fn start_failure(error: StepError) -> Failure {
     let message = error.to_string();
     match error {
         StepError::Cloud(error) => {
-            let billing = if error.may_have_taken_effect() {
+            // A start that is refused as not valid any more may have been made already.
+            let is_conflict = error.kind == CloudErrorKind::Conflict;
+            let billing = if error.may_have_taken_effect() || is_conflict {
                 StillBilling::Unknown
             } else {
                 StillBilling::No

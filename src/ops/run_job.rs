@@ -157,7 +157,7 @@ impl Tether {
         let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
         let turn = if request.dry_run { None } else { self.turn(TURN).await? };
         let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
-        let mut pod = Self::pick_running(&vehicle, &facts.pods)?;
+        let mut pod = self.pick(&vehicle, &mut facts).await?;
         self.reconcile(&mut facts).await.map_err(|failure| failure.billing(StillBilling::Yes))?;
         if pod.price.known().is_none() {
             pod.price = self.catalog_price(&pod).await;

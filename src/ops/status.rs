@@ -135,7 +135,9 @@ impl Tether {
         let started = self.clock.monotonic();
         let left =
             || ANSWER_IN.saturating_sub(self.clock.monotonic().saturating_sub(started)).max(LEAST);
-        let facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
+        let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
+        // A list can be old; what it says must not wait for longer than a read may take.
+        let _ = tokio::time::timeout(left(), self.see(&vehicle, &mut facts)).await;
         let listed_at = self.clock.now();
         let ours: Vec<_> = facts.pods_named(&vehicle.pod_name).collect();
         let unknown_pods = facts
@@ -179,6 +181,9 @@ impl Tether {
             if let Some(create) = self.unaccounted(&vehicle, &facts.pods) {
                 answer.status = PodState::Unknown;
                 answer.message = unaccounted::told(&create);
+            }
+            if let Some(aside) = self.set_aside() {
+                answer.message.push_str(&format!(" Note that {aside}."));
             }
             return Ok(answer);
         };

@@ -6,8 +6,8 @@ use super::watchdog_fuse::watchdog_fuse;
 use crate::config::FuseHours;
 use crate::domain::{JobsSeen, Pod, Vehicle, Watchdog};
 use crate::error::Failure;
+use crate::pod::ExecLimits;
 use crate::pod::watchdog::{self, WatchdogReport, WatchdogTerms};
-use crate::pod::{ExecLimits, Shell as _};
 use std::time::Duration;
 
 /// The deadline when the config trusts no fuse of the laptop: never none (A21).

@@ -11,5 +11,7 @@ pub use look::{
     GpuUse, JobLook, Look, LookAt, MountKind, PodProbe, look_answer_bytes, look_command,
     parse_look, who_command,
 };
-pub use shell::{Captured, ExecLimits, ExecOutput, ExecStatus, Shell, ShellError, ShellErrorKind};
+pub use shell::{
+    Captured, ExecLimits, ExecOutput, ExecStatus, Shell, ShellError, ShellErrorKind, Shells,
+};
 pub use ssh::PodShell;

@@ -4,7 +4,7 @@
 use crate::domain::{JobId, JobState, Pod, RemoteCommand, Vehicle, scripts};
 use crate::error::Failure;
 use crate::ops::{LatestMetrics, Tether};
-use crate::pod::{ExecLimits, JobLook, Shell as _};
+use crate::pod::{ExecLimits, JobLook};
 use crate::watch::metrics::{Block, MetricsParser};
 use std::time::Duration;
 

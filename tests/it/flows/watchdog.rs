@@ -209,7 +209,8 @@ async fn supervise_renews_its_lease_while_it_follows_a_pod_that_it_stops() {
     let sessions = watched.fixture.sessions(&watched.pod_id());
     assert!(sessions.iter().all(|one| !one.command.contains("renew_lease.sh")), "{sessions:?}");
     assert_eq!(watched.file("lease"), "");
-    let mut run = Run::of(&watched.fixture, "sleep 600", &["--max-runtime-sec", "600"]);
+    let mut run =
+        Run::of(&watched.fixture, "sleep 600", &["--max-runtime-sec", "600", "--interval", "1"]);
     run.says("launched").await;
     watched.fixture.until("a lease", async || !watched.file("lease").is_empty()).await;
     let first = watched.file("lease");
