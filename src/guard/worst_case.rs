@@ -57,6 +57,8 @@ impl fmt::Display for Line {
 pub struct WorstCase {
     /// Its lines, in the order in which they would come.
     pub lines: Vec<Line>,
+    /// Until when, from now, what stops the pod may wait though the job is over.
+    not_before: Duration,
 }
 
 impl WorstCase {
@@ -84,7 +86,8 @@ impl WorstCase {
             Part::After => !is_start,
             Part::Storage => false,
         };
-        Self { lines: self.lines.iter().filter(|line| counts(line.part)).cloned().collect() }
+        let lines = self.lines.iter().filter(|line| counts(line.part)).cloned().collect();
+        Self { lines, ..*self }
     }
 
     /// How long the pod may bill, from the first step on.
@@ -93,10 +96,11 @@ impl WorstCase {
         self.time_of(|part| part != Part::Storage)
     }
 
-    /// How much of that comes after the job.
+    /// How much of that comes after the job, whenever it ends: one that ends early is followed by the
+    /// whole time until a deadline.
     #[must_use]
     pub fn tail(&self) -> Duration {
-        self.time_of(|part| part == Part::After)
+        self.time_of(|part| part == Part::After).max(self.not_before)
     }
 
     fn time_of(&self, counts: impl Fn(Part) -> bool) -> Duration {
@@ -118,7 +122,11 @@ impl WorstCase {
             }
         }
         lines.storage(draft, facts);
-        Some(Self { lines: lines.lines })
+        let not_before = match facts.spend.fuse {
+            Fuse::Proven { not_before, .. } => not_before,
+            Fuse::Unproven { .. } => Duration::ZERO,
+        };
+        Some(Self { lines: lines.lines, not_before })
     }
 }
 
@@ -268,6 +276,10 @@ mod tests {
         assert_eq!(after(3600, 3 * HOUR), [3 * 3600 - 3660]);
         assert_eq!(after(2 * 3600, 3 * HOUR), [3600]);
         assert_eq!(after(3600, Duration::ZERO), [3600]);
+        // A job that ends at once is followed by all of it.
+        let fuse = Fuse::Proven { what: "watchdog".into(), within: HOUR, not_before: 3 * HOUR };
+        let worst = WorstCase::of(&launch_of(false, 7200, JobEnd::Left), &fused(fuse)).unwrap();
+        assert_eq!(worst.tail(), 3 * HOUR);
     }
 
     /// supervise and auto-stop may fail too: a slower fuse that was proven replaces them.

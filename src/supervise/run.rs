@@ -214,10 +214,12 @@ impl Run<'_> {
                 let watched =
                     Watched::of(self.tether, self.options, self.vehicle, self.follower.pod());
                 tokio::select! {
-                    () = watched.keep() => {}
-                    () = capture(self.tether, self.options, self.vehicle, self.id, &mut self.summary, tell) => {}
-                    () = tokio::time::sleep(CAPTURE_MAX) => late = true,
+                    // In one order always, so that a simulated run can be told again.
+                    biased;
                     () = leave(signals) => left = true,
+                    () = tokio::time::sleep(CAPTURE_MAX) => late = true,
+                    () = capture(self.tether, self.options, self.vehicle, self.id, &mut self.summary, tell) => {}
+                    () = watched.keep() => {}
                 }
                 if late {
                     let minutes = CAPTURE_MAX.as_secs() / 60;
