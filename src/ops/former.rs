@@ -5,7 +5,7 @@ use super::stop_all::ours::{Group, is_marked, of_former_pod};
 use super::{StopAnswer, Tether};
 use crate::apply;
 use crate::config::Config;
-use crate::domain::Pod;
+use crate::domain::{Pod, PodId, Vehicle};
 use crate::error::{Failure, StillBilling};
 use crate::ledger::Ledger;
 use crate::plan;
@@ -31,7 +31,23 @@ pub(super) fn former_pods<'a>(
     candidates.filter_map(|pod| Some((pod, vehicle_of(pod)?))).collect()
 }
 
+/// The pods that the journal saw on the bill and not yet off it, of every vehicle: what is left to go by
+/// when the account's pods cannot be listed.
+pub(super) fn last_pods(ledger: Option<&Ledger>) -> Vec<PodId> {
+    let Some(Ok(book)) = ledger.map(Ledger::book) else { return Vec::new() };
+    let on = book.runs().iter().filter(|run| run.off.is_none());
+    on.map(|run| run.pod.clone()).collect()
+}
+
 impl Tether {
+    /// The vehicle's pod that the journal saw on the bill and not yet off it.
+    pub(super) fn last_pod(&self, vehicle: &Vehicle) -> Option<PodId> {
+        let book = self.ledger.as_ref()?.book().ok()?;
+        let mut runs = book.runs().iter().rev();
+        let run = runs.find(|run| run.off.is_none() && run.vehicle == vehicle.name.0)?;
+        Some(run.pod.clone())
+    }
+
     /// Stops the pods of a vehicle that the config does not declare any more; `None` when the journal
     /// knows of none, and then the name is a slip.
     pub(super) async fn stop_former(&self, name: &str) -> Result<Option<StopAnswer>, Failure> {

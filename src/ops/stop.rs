@@ -82,8 +82,8 @@ impl Tether {
         self.stop_known_pod(vehicle, None).await
     }
 
-    /// The same for a caller who knows the vehicle's pod by its id: that pod is stopped also when the
-    /// list of all pods cannot be read or does not show it.
+    /// The same for a caller who knows the vehicle's pod by its id, else by the id in the journal: that
+    /// pod is stopped also when the list of all pods cannot be read or does not show it.
     ///
     /// # Errors
     /// As [`Self::stop_pod`], when the pod cannot be read by its id either.
@@ -96,6 +96,8 @@ impl Tether {
             Ok(vehicle) => vehicle,
             Err(slip) => return self.stop_former(vehicle).await?.ok_or(slip),
         };
+        let last = self.last_pod(&vehicle);
+        let known = known.or(last.as_ref());
         let facts = self.facts_for_a_stop(&vehicle, known).await.map_err(unknown)?;
         let listed_at = self.clock.now();
         let _under_way = self.stop_under_way(&vehicle);

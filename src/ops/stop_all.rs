@@ -79,6 +79,10 @@ pub struct StopAllAnswer {
     /// What is wrong with the config, when the pods had to be told by their marker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_config: Option<String>,
+    /// Why the account's pods could not be listed. Then only those that the journal knows were stopped,
+    /// and nobody can say what else bills.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_listed: Option<String>,
     /// Our pods.
     pub pods: Vec<Confirmation>,
     /// Vehicles of which the account has no pod.
@@ -92,6 +96,15 @@ pub struct StopAllAnswer {
     /// Whether something of ours may still bill. Without a config a pod that bills and was left
     /// alone counts: nobody can say that no vehicle owns it.
     pub may_still_bill: bool,
+}
+
+impl StopAllAnswer {
+    /// The same when the account's pods could not be listed.
+    fn but(self, not_listed: Option<Failure>) -> Self {
+        let Some(failure) = not_listed else { return self };
+        let left_alone = None;
+        Self { not_listed: Some(failure.message), left_alone, may_still_bill: true, ..self }
+    }
 }
 
 /// Which pods are ours.
@@ -145,7 +158,7 @@ impl StopAll {
     /// # Errors
     /// When the account's pods cannot be listed: then nothing was asked and nothing is known.
     pub async fn run(&self) -> Result<StopAllAnswer, Failure> {
-        let pods = self.look().await?;
+        let (pods, not_listed) = self.look().await?;
         let (groups, without_config, why) = match &self.ours {
             Ours::Declared(config) => {
                 let of_each = config.vehicles.iter().map(|vehicle| of_vehicle(vehicle, &pods));
@@ -169,7 +182,8 @@ impl StopAll {
             .collect();
         // Without a config nobody can say that a pod without the marker is no vehicle's.
         let unclear = without_config.is_some() && left.iter().any(|pod| pod.bills);
-        Ok(self.stopped(&groups, without_config, Some(left), unclear).await)
+        let answer = self.stopped(&groups, without_config, Some(left), unclear).await;
+        Ok(answer.but(not_listed))
     }
 
     /// Stops the pods of one vehicle and reads them back.
@@ -187,7 +201,7 @@ impl StopAll {
                 .billing(StillBilling::Unknown));
             }
         };
-        let pods = self.look().await?;
+        let (pods, not_listed) = self.look().await?;
         let groups: Vec<Group> = match config.vehicle(Some(name)) {
             Ok(vehicle) => vec![of_vehicle(vehicle, &pods)],
             Err(error) => {
@@ -202,7 +216,7 @@ impl StopAll {
                 groups
             }
         };
-        Ok(self.stopped(&groups, None, None, false).await)
+        Ok(self.stopped(&groups, None, None, false).await.but(not_listed))
     }
 
     async fn stopped(
@@ -226,6 +240,7 @@ impl StopAll {
         StopAllAnswer {
             cloud: CloudName::of(&*self.cloud),
             without_config,
+            not_listed: None,
             may_still_bill: unclear || not_off || !unaccounted.is_empty(),
             pods,
             no_pod,

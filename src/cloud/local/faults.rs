@@ -140,6 +140,7 @@ pub(super) const RATE_LIMITED: &str = "rate-limited";
 pub(super) const RATE_LIMITED_BARE: &str = "rate-limited-bare";
 pub(super) const RATE_LIMITED_LONG: &str = "rate-limited-long";
 pub(super) const READ_ONLY_KEY: &str = "read-only-key";
+pub(super) const REPEATED_CURSOR: &str = "repeated-cursor";
 pub(super) const REBOOT: &str = "reboot";
 pub(super) const REPLY_DELAYED: &str = "reply-delayed";
 pub(super) const REPLY_LOST: &str = "reply-lost";
@@ -285,6 +286,7 @@ pub const FAULTS: &[FaultKind] = &[
         ONCE,
         "the machine of a pod that runs is booted: its processes end, its boot id is new",
     ),
+    state(REPEATED_CURSOR, ALWAYS, "each page of a list names the same next page"),
     request(
         REPLY_DELAYED,
         FaultValue::Seconds(3),

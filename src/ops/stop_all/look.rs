@@ -5,6 +5,7 @@ use super::{Ours, StopAll};
 use crate::cloud::CloudError;
 use crate::domain::{Pod, PodStatus};
 use crate::error::{Failure, StillBilling};
+use crate::ops::former::last_pods;
 use crate::ops::stop::UNREAD;
 use crate::ops::unaccounted::unaccounted_creates;
 
@@ -14,7 +15,10 @@ const LOOKS: u32 = 3;
 impl StopAll {
     /// Every pod that one of several lists shows, as it was last listed: a new pod can be missing
     /// from a list, and a list that fails takes nothing back (A05).
-    pub(super) async fn look(&self) -> Result<Vec<Pod>, Failure> {
+    ///
+    /// When none can be read, the pods that the journal knows are asked for one by one: then what else
+    /// there is, is not known, and why stands beside them.
+    pub(super) async fn look(&self) -> Result<(Vec<Pod>, Option<Failure>), Failure> {
         let mut seen: Vec<Pod> = Vec::new();
         let mut failed: Option<CloudError> = None;
         let mut has_list = false;
@@ -35,11 +39,23 @@ impl StopAll {
             }
         }
         if let Some(error) = failed.filter(|_| !has_list) {
-            return Err(Failure::from(error).billing(StillBilling::Unknown));
+            let failure = Failure::from(error).billing(StillBilling::Unknown);
+            let known = self.known_by_id().await;
+            return if known.is_empty() { Err(failure) } else { Ok((known, Some(failure))) };
         }
         self.add_unlisted(&mut seen).await;
         self.ask_what_is_off(&mut seen).await;
-        Ok(seen)
+        Ok((seen, None))
+    }
+
+    async fn known_by_id(&self) -> Vec<Pod> {
+        let mut pods = Vec::new();
+        for id in last_pods(self.ledger.as_ref()) {
+            if let Ok(Some(pod)) = self.cloud.pod(&id).await {
+                pods.push(pod);
+            }
+        }
+        pods
     }
 
     /// A new pod can be in no list and answer to its id, which the journal knows (A05).

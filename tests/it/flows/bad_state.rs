@@ -6,7 +6,7 @@ use podtether::apply::Settings;
 use podtether::error::{FailureKind, StillBilling};
 use podtether::ledger::{Action, Event, Ledger};
 use podtether::ops::{EnsureStatus, StopStatus, Tether};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -175,21 +175,6 @@ fn rename(fixture: &Fixture) {
     fs::write(fixture.config_file(), text).unwrap();
 }
 
-async fn stop_all(fixture: &Fixture, arguments: &[&str]) -> (i32, Value) {
-    let home = fixture.path("");
-    let ran = tokio::process::Command::new(crate::local_cloud::program())
-        .args(["stop", "--json", "--config", fixture.config_file().to_str().unwrap()])
-        .args(arguments)
-        .env_clear()
-        .env("HOME", &home)
-        .env("PATH", std::env::var_os("PATH").unwrap())
-        .output()
-        .await
-        .unwrap();
-    let json = serde_json::from_slice(&ran.stdout).unwrap();
-    (ran.status.code().unwrap(), json)
-}
-
 /// Whoever renames a vehicle while its pod runs is told whose the pod is, and every way of stopping it
 /// goes on working: by the old name, and with everything else.
 #[tokio::test(flavor = "multi_thread")]
@@ -212,11 +197,11 @@ async fn the_pod_of_a_renamed_vehicle_is_told_and_can_be_stopped() {
                 assert!(answer.message.contains("not declared any more"), "{}", answer.message);
             }
             "--vehicle" => {
-                let (code, json) = stop_all(&fixture, &["--vehicle", VEHICLE]).await;
+                let (code, json) = fixture.stop(&["--vehicle", VEHICLE]).await;
                 assert_eq!((code, &json["pods"][0]["off"]), (0, &json!(true)), "{json}");
             }
             _ => {
-                let (code, json) = stop_all(&fixture, &["--all"]).await;
+                let (code, json) = fixture.stop_all().await;
                 assert_eq!((code, &json["pods"][0]["vehicle"]), (0, &json!(VEHICLE)), "{json}");
                 assert_eq!(json["no_pod"], json!(["crawler"]));
             }
