@@ -55,6 +55,7 @@ within() {
   wait "$worker"
 }
 
+# --- clock: the same text in every script that needs it; a unit test compares them ---
 # Hundredths of a second on a clock that is never set back, where there is one.
 ticks() {
   local uptime
@@ -64,6 +65,7 @@ ticks() {
     echo $(($(date +%s) * 100))
   fi
 }
+# --- end of clock ---
 
 # Writes $2 as the one line of file $1: a reader sees all of it or nothing (E05), and a full disk
 # leaves no empty file behind (E04).

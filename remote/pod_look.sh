@@ -184,6 +184,65 @@ pod_variable() {
 }
 # --- end of environment ---
 
+# --- clock: the same text in every script that needs it; a unit test compares them ---
+# Hundredths of a second on a clock that is never set back, where there is one.
+ticks() {
+  local uptime
+  if { read -r uptime _ <"$proc/uptime"; } 2>/dev/null; then
+    echo $((10#${uptime/./}))
+  else
+    echo $(($(date +%s) * 100))
+  fi
+}
+# --- end of clock ---
+
+# --- watchdog folder: the same text in every script that needs it; a unit test compares them ---
+# On the container disk: a volume that hangs must not keep the watchdog from anything, and what a boot
+# left behind is gone with the next one.
+folder="${TMPDIR:-/tmp}/podtether/watchdog"
+
+# Prints what tells this start of the container from every other.
+this_boot() { echo "$(boot_id)/$(start_of 1)"; }
+
+# Prints in how many seconds the moment in file $1 comes, below 0 when it has passed; nothing when the
+# file holds none of this boot. Moments are counted on the machine's uptime: no clock that is set
+# moves them.
+seconds_to() {
+  local boot='' at='' now
+  { read -r boot at <"$folder/$1"; } 2>/dev/null
+  case $at in '' | *[!0-9]* | ???????????????*) return ;; esac
+  now=$(ticks)
+  [ "$boot" != "$(this_boot)" ] || echo $(((at - now) / 100))
+}
+
+# Writes the moment in $2 seconds into file $1, whole or not at all.
+set_moment() {
+  printf '%s %s\n' "$(this_boot)" "$(($(ticks) + $2 * 100))" >"$folder/$1.part.$$" &&
+    mv -f "$folder/$1.part.$$" "$folder/$1"
+}
+# --- end of watchdog folder ---
+
+# --- watchdog report: the same text in every script that needs it; a unit test compares them ---
+# What is known of the watchdog, as "watchdog…=" lines.
+report_watchdog() {
+  local at='' boot='' name
+  if ! [ -O "$folder/pid" ]; then
+    echo watchdog=none
+    return
+  fi
+  echo "watchdog=$(liveness "$(cat "$folder/pid" 2>/dev/null)")"
+  for name in terms verdict heartbeat; do
+    # tr: a decision may hold anything, an answer has one line for each value.
+    { head -c 4096 -- "$folder/$name" | tr -d '\r'; } 2>/dev/null | sed -n 's/^\([a-z_]*=\)/watchdog_\1/p'
+  done
+  echo "watchdog_deadline_in_s=$(seconds_to deadline)"
+  echo "watchdog_lease_in_s=$(seconds_to lease)"
+  echo "watchdog_probed_in_s=$(seconds_to probed)"
+  { read -r boot at <"$folder/looked"; } 2>/dev/null
+  if [ "$boot" = "$(this_boot)" ]; then echo "watchdog_age_s=$((($(ticks) - at) / 100))"; fi
+}
+# --- end of watchdog report ---
+
 gpus() {
   nvidia-smi --query-gpu=driver_version,utilization.gpu,memory.used,memory.total \
     --format=csv,noheader,nounits | sed -n 's/^\([0-9].*,.*,.*,.*\)$/gpu=\1/p'
@@ -375,7 +434,8 @@ main() {
   { read -r uptime _ <"$proc/uptime"; } 2>/dev/null
   echo "uptime_s=${uptime%%.*}"
   memory
-  if [ -f "$beside/watchdog" ] && [ -O "$beside/watchdog" ]; then echo "watchdog_b64=$(head -c 4096 -- "$beside/watchdog" | encoded)"; fi
+  # Its heartbeat lies on the container disk, like all that this process reads.
+  [ "$how" = who ] || report_watchdog
   pass_on 4 volume
   pass_on 3 gpu_state
   if [ -n "$hangs" ]; then

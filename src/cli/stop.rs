@@ -70,6 +70,10 @@ fn show(answer: &StopAllAnswer) {
         print::note(&format!("podtether: {error}"));
         print::note("podtether: without a config, only pods with podtether's marker are stopped");
     }
+    if let Some(error) = &answer.not_listed {
+        print::note(&format!("podtether: {error}"));
+        print::note("podtether: without a list, only pods that the journal knows are stopped");
+    }
     for pod in &answer.pods {
         print::data(&line(pod));
     }

@@ -68,11 +68,8 @@ struct Resolver<'a> {
     problems: Problems,
 }
 
-/// Keys of the contract that this version reads and does not act on.
-const NOT_YET: &[(&str, &str)] = &[(
-    "idle_minutes",
-    "idle_minutes stops nothing yet: there is no idle watchdog in this version",
-)];
+/// Keys of the contract that this version reads and does not act on: none at present.
+const NOT_YET: &[(&str, &str)] = &[];
 
 impl Resolver<'_> {
     /// Everything; `None` when a value is missing that a problem already speaks of.

@@ -132,7 +132,29 @@ pub struct VigilSeen {
     pub lives: Option<bool>,
 }
 
-/// What is known of the pod's own watchdog.
+/// The pod's own watchdog, as far as anybody knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Watchdog {
+    /// There is none.
+    Off,
+    /// Nobody could say, and why.
+    Unknown(String),
+    /// The pod told.
+    Seen(WatchdogSeen),
+}
+
+impl Watchdog {
+    /// The proof that the pod can stop itself, if there is one.
+    #[must_use]
+    pub const fn stop_path(&self) -> Option<&Proof> {
+        match self {
+            Self::Seen(seen) => seen.stop_path.as_ref(),
+            Self::Off | Self::Unknown(_) => None,
+        }
+    }
+}
+
+/// What a pod told of its own watchdog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchdogSeen {
     /// Whether it was heard of lately.
@@ -299,12 +321,17 @@ impl FuseReport {
         }
     }
 
-    /// The pod's own watchdog; `None` when there is none.
+    /// The pod's own watchdog.
     #[must_use]
-    pub fn watchdog(seen: Option<&WatchdogSeen>, now: DateTime<Utc>) -> Self {
+    pub fn watchdog(watchdog: &Watchdog, now: DateTime<Utc>) -> Self {
         let bare = |state, why| Self::without_proof(FuseName::Watchdog, state, why);
-        let Some(seen) = seen else {
-            return bare(FuseState::Off, "not installed on this pod".to_owned());
+        let seen = match watchdog {
+            Watchdog::Off => {
+                let why = "there is none on this pod since its start; ensure_pod arms it";
+                return bare(FuseState::Off, why.to_owned());
+            }
+            Watchdog::Unknown(why) => return bare(FuseState::Unproven, why.clone()),
+            Watchdog::Seen(seen) => seen,
         };
         let within = seen.stops_within.map(|within| within.as_secs());
         match (seen.lives, &seen.stop_path) {

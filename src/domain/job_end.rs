@@ -23,11 +23,11 @@ pub enum JobEnd {
 }
 
 impl JobEnd {
-    /// How long the pod asks for its own stop before it gives up: `remote/stop_pod.sh` has 24 tries in
-    /// rounds of three ways. Its pauses are 5 s, doubled every round up to 600 s; a try takes up to
-    /// 30 s (the API) or 60 s (`runpodctl`, twice).
+    /// How long the pod asks for its own stop before it gives up: `remote/stop_pod.sh` has 28 tries in
+    /// rounds of four ways. Its pauses are 5 s, doubled every round up to 600 s; a try takes up to
+    /// 30 s (the API, twice) or 60 s (`runpodctl`, twice).
     pub const AUTO_STOP_MAX: Duration =
-        Duration::from_secs(3 * (5 + 10 + 20 + 40 + 80 + 160 + 320 + 600) + 8 * (30 + 60 + 60));
+        Duration::from_secs(4 * (5 + 10 + 20 + 40 + 80 + 160 + 320) + 7 * (30 + 30 + 60 + 60));
 }
 
 #[cfg(test)]
@@ -39,15 +39,15 @@ mod tests {
     fn the_pods_own_stop_gives_up_when_the_worst_case_says() {
         let text = scripts::STOP_POD.text;
         for part in [
-            "PODTETHER_STOP_TRIES:-24}",
+            "PODTETHER_STOP_TRIES:-28}",
             "PODTETHER_STOP_GAP_SEC:-5}",
-            "way=$(((round - 1) % 3))",
+            "way=$(((round - 1) % 4))",
             "gap=$((gap * 2 > 600 ? 600 : gap * 2))",
             "--max-time 30",
             "timeout 60",
         ] {
             assert!(text.contains(part), "{part}");
         }
-        assert_eq!(super::JobEnd::AUTO_STOP_MAX.as_secs(), 4_905);
+        assert_eq!(super::JobEnd::AUTO_STOP_MAX.as_secs(), 3_800);
     }
 }

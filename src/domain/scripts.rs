@@ -16,6 +16,14 @@ pub const STOP_POD: Script = script!("stop_pod.sh");
 pub const PLACE_FILE: Script = script!("place_file.sh");
 /// `<job dir> <script dir> <pod_id> <ceiling_sec> <0|1> <workdir>`: starts a job at most once.
 pub const LAUNCH_JOB: Script = script!("launch_job.sh");
+/// `watch <pod id> <mount> <idle s> <tick s> <deadline s>`, or `probe <pod id>`: stops the pod when
+/// nobody uses it. Lives in a file off the volume.
+pub const IDLE_WATCHDOG: Script = script!("idle_watchdog.sh");
+/// `<pod id> <mount> <idle s> <tick s> <deadline s> <version>`, [`IDLE_WATCHDOG`] and [`STOP_POD`] on
+/// stdin: starts the watchdog and tells what its stop path has.
+pub const ARM_WATCHDOG: Script = script!("arm_watchdog.sh");
+/// `<seconds>`: says to the watchdog that somebody supervises the pod.
+pub const RENEW_LEASE: Script = script!("renew_lease.sh");
 /// `<mount> <pod_id> <token> <seconds> <read|write> <job id|-> <max_bytes> <log_offset|->`: which pod
 /// this is, what it has, which jobs live, and how one job is.
 pub const POD_LOOK: Script = script!("pod_look.sh");
@@ -46,9 +54,19 @@ mod tests {
     /// The scripts travel alone and cannot share a file, so they share a text.
     #[test]
     fn every_script_judges_a_process_by_the_same_text() {
-        for (name, scripts) in
-            [("identity", vec![JOB_WRAPPER, POD_LOOK]), ("liveness", vec![POD_LOOK])]
-        {
+        let reporting = vec![ARM_WATCHDOG, RENEW_LEASE, POD_LOOK];
+        let watching = vec![IDLE_WATCHDOG, ARM_WATCHDOG, RENEW_LEASE, POD_LOOK];
+        let with_the_wrapper = [&watching[..], &[JOB_WRAPPER]].concat();
+        for (name, scripts) in [
+            ("identity", with_the_wrapper.clone()),
+            ("liveness", watching.clone()),
+            ("verdict", vec![POD_LOOK, IDLE_WATCHDOG]),
+            ("clock", with_the_wrapper),
+            ("environment", vec![STOP_POD, IDLE_WATCHDOG, POD_LOOK]),
+            ("key for curl", vec![STOP_POD, IDLE_WATCHDOG]),
+            ("watchdog folder", watching),
+            ("watchdog report", reporting),
+        ] {
             let texts: Vec<&str> =
                 scripts.iter().map(|script| block(*script, name).unwrap()).collect();
             assert!(texts[0].len() > 200, "{name}");

@@ -75,7 +75,15 @@ fn the_account_has_no_unknown_pod(draft: &Draft, facts: &Facts, _: &Limits) -> O
         .pods
         .iter()
         .filter(|pod| !pod.is_deleted() && !is_ours(pod) && !is_tolerated(pod))
-        .map(|pod| format!("{:?} ({}, {})", pod.name, pod.id, pod.status))
+        .map(|pod| {
+            // Of a vehicle that was renamed or removed, or of another project.
+            let made = if pod.env.contains_key(NewPod::NONCE_ENV) {
+                ", created by podtether for a vehicle that is not declared here"
+            } else {
+                ""
+            };
+            format!("{:?} ({}, {}{made})", pod.name, pod.id, pod.status)
+        })
         .collect();
     (!is_stop(draft) && !strangers.is_empty()).then_some(Refusal::UnknownPods(strangers))
 }

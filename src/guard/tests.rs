@@ -273,6 +273,12 @@ fn starting_a_stopped_pod_is_priced_by_the_catalog_and_held_to_the_same_rules() 
         pod.gpu = None;
     });
     assert!(ensure_refusals(&unread).contains(&Refusal::PriceUnknown));
+    // One that lost its GPUs shows none, and may come back with all of them at their price.
+    let bare = with_pod(|pod| {
+        pod.status = PodStatus::Exited;
+        pod.gpu = Some((gpu(), 0));
+    });
+    assert_eq!(ensure_draft(&bare).adds, ensure_draft(&facts).adds);
 }
 
 /// A22: a pod that is running, on its way or in ERROR is never started.

@@ -57,6 +57,8 @@ impl fmt::Display for Line {
 pub struct WorstCase {
     /// Its lines, in the order in which they would come.
     pub lines: Vec<Line>,
+    /// Until when, from now, what stops the pod may wait though the job is over.
+    not_before: Duration,
 }
 
 impl WorstCase {
@@ -84,7 +86,8 @@ impl WorstCase {
             Part::After => !is_start,
             Part::Storage => false,
         };
-        Self { lines: self.lines.iter().filter(|line| counts(line.part)).cloned().collect() }
+        let lines = self.lines.iter().filter(|line| counts(line.part)).cloned().collect();
+        Self { lines, ..*self }
     }
 
     /// How long the pod may bill, from the first step on.
@@ -93,10 +96,11 @@ impl WorstCase {
         self.time_of(|part| part != Part::Storage)
     }
 
-    /// How much of that comes after the job.
+    /// How much of that comes after the job, whenever it ends: one that ends early is followed by the
+    /// whole time until a deadline.
     #[must_use]
     pub fn tail(&self) -> Duration {
-        self.time_of(|part| part == Part::After)
+        self.time_of(|part| part == Part::After).max(self.not_before)
     }
 
     fn time_of(&self, counts: impl Fn(Part) -> bool) -> Duration {
@@ -118,7 +122,11 @@ impl WorstCase {
             }
         }
         lines.storage(draft, facts);
-        Some(Self { lines: lines.lines })
+        let not_before = match facts.spend.fuse {
+            Fuse::Proven { not_before, .. } => not_before,
+            Fuse::Unproven { .. } => Duration::ZERO,
+        };
+        Some(Self { lines: lines.lines, not_before })
     }
 }
 
@@ -168,9 +176,11 @@ impl Lines {
 
     /// What a proven fuse adds to an end that was counted for `counted` already.
     fn slower_fuse(&mut self, fuse: &Fuse, counted: Duration) {
-        if let Fuse::Proven { what, within } = fuse
-            && *within > counted
-        {
+        let Fuse::Proven { what, within, not_before } = fuse else { return };
+        let sum = self.lines.iter().fold(Duration::ZERO, |sum, l| sum.saturating_add(l.time));
+        let end_of_job = sum.saturating_sub(counted);
+        let within = (*within).max(not_before.saturating_sub(end_of_job));
+        if within > counted {
             let label = format!("until the slowest proven fuse, {what}");
             self.add(Part::After, label, within.saturating_sub(counted));
         }
@@ -215,7 +225,8 @@ mod tests {
     }
 
     fn proven(within: Duration) -> Facts {
-        fused(Fuse::Proven { what: "the laptop's fuse".into(), within })
+        let what = "the laptop's fuse".into();
+        fused(Fuse::Proven { what, within, not_before: Duration::ZERO })
     }
 
     #[test]
@@ -252,6 +263,25 @@ mod tests {
         assert_eq!(lines(&draft, &proven(HOUR)), [job[0], job[1], (Part::After, 3600, 690_000)]);
     }
 
+    /// A deadline counts from now: it adds to a job that is over before it, and to no other.
+    #[test]
+    fn a_fuse_that_waits_for_a_deadline_is_counted_until_it_and_not_beyond() {
+        let after = |ceiling, not_before| {
+            let fuse = Fuse::Proven { what: "watchdog".into(), within: HOUR, not_before };
+            lines(&launch_of(false, ceiling, JobEnd::Left), &fused(fuse))[2..]
+                .iter()
+                .map(|line| line.1)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(after(3600, 3 * HOUR), [3 * 3600 - 3660]);
+        assert_eq!(after(2 * 3600, 3 * HOUR), [3600]);
+        assert_eq!(after(3600, Duration::ZERO), [3600]);
+        // A job that ends at once is followed by all of it.
+        let fuse = Fuse::Proven { what: "watchdog".into(), within: HOUR, not_before: 3 * HOUR };
+        let worst = WorstCase::of(&launch_of(false, 7200, JobEnd::Left), &fused(fuse)).unwrap();
+        assert_eq!(worst.tail(), 3 * HOUR);
+    }
+
     /// supervise and auto-stop may fail too: a slower fuse that was proven replaces them.
     #[test]
     fn a_jobs_own_end_is_counted_whole_and_a_slower_fuse_on_top() {
@@ -271,8 +301,8 @@ mod tests {
         assert_eq!(seconds(supervised(Some(sec(4000))), &unproven), [340, 3600, 750]);
         assert_eq!(seconds(supervised(Some(sec(60))), &unproven), [0, 3600, 750]);
         assert_eq!(seconds(supervised(None), &proven(sec(4651))), [300, 3600, 750, 1]);
-        assert_eq!(seconds(JobEnd::AutoStop, &unproven), [4905]);
-        assert_eq!(seconds(JobEnd::AutoStop, &proven(HOUR)), [4905]);
-        assert_eq!(seconds(JobEnd::AutoStop, &proven(2 * HOUR)), [4905, 2295]);
+        assert_eq!(seconds(JobEnd::AutoStop, &unproven), [3800]);
+        assert_eq!(seconds(JobEnd::AutoStop, &proven(HOUR)), [3800]);
+        assert_eq!(seconds(JobEnd::AutoStop, &proven(2 * HOUR)), [3800, 3400]);
     }
 }

@@ -1,5 +1,6 @@
 //! What the journal adds up to. Pure.
 
+use super::creates::{Create, Creates};
 use super::entry::{Action, Entry, Event};
 use super::promises::{Promise, Promises};
 use super::runs::{Run, Runs, is_off};
@@ -17,6 +18,8 @@ pub struct OpenIntent {
     pub action: Action,
     /// When it was written.
     pub at: DateTime<Utc>,
+    /// When something was last noted of it. A laptop that slept in the call makes it hours more.
+    pub last_noted: DateTime<Utc>,
     /// What it may have put on the bill for an hour.
     pub rate: Option<Usd>,
     /// Why its end is not known: the error that was seen, or nothing at all.
@@ -64,6 +67,7 @@ pub struct Exit {
 pub struct Book {
     began: Option<DateTime<Utc>>,
     open: Vec<OpenIntent>,
+    creates: Creates,
     known_pods: Vec<PodId>,
     known_volumes: Vec<String>,
     runs: Runs,
@@ -105,9 +109,11 @@ impl Book {
                     vehicle: vehicle.clone(),
                     action: action.clone(),
                     at: entry.at,
+                    last_noted: entry.at,
                     rate: entry.event.rate(),
                     error: None,
                 };
+                self.creates.intended(*id, vehicle, action, intent.rate, entry.at);
                 self.intended(&intent);
                 self.open.push(intent);
             }
@@ -123,6 +129,7 @@ impl Book {
                         self.exits.retain(|exit| exit.pod != *pod);
                         self.exits.push(exit);
                     }
+                    self.creates.done(*id, &intent.action, pod.as_ref(), entry.at);
                     self.done(&intent, pod.as_ref(), observed, entry.at);
                 }
                 if let Some(pod) = pod {
@@ -132,12 +139,15 @@ impl Book {
             Event::Failed { id, may_have_taken_effect: false, .. } => {
                 self.open.retain(|intent| intent.id != *id);
                 self.boots.retain(|boot| boot.id != *id);
+                self.creates.had_no_effect(*id);
                 self.promises.launch_failed(*id);
             }
             Event::Failed { id, error, may_have_taken_effect: true } => {
                 for intent in self.open.iter_mut().filter(|intent| intent.id == *id) {
                     intent.error = Some(error.clone());
+                    intent.last_noted = entry.at;
                 }
+                self.creates.noted(*id, entry.at);
                 self.promises.launched(*id, entry.at);
             }
             Event::JobEnded { pod, job, .. } => {
@@ -243,6 +253,13 @@ impl Book {
     #[must_use]
     pub fn open_intents(&self) -> &[OpenIntent] {
         &self.open
+    }
+
+    /// Creates of pods, oldest first, but for those that were proven to be without effect and those
+    /// whose pod was terminated.
+    #[must_use]
+    pub fn creates(&self) -> &[Create] {
+        &self.creates.0
     }
 
     /// Every pod that podtether made, acted on or saw under a vehicle's name.
@@ -529,5 +546,28 @@ mod tests {
         assert_eq!(exit(&both), Some((at(20), at(25))));
         let start = Entry { at: at(30), event: create(3).event };
         assert_eq!(exit(&[start, done(3, 31, "EXITED")]), None, "no stop of podtether's");
+    }
+
+    /// A05: a create that was answered stays in mind, since its pod may be hidden for a while; its time
+    /// counts from what was last noted, since a laptop that sleeps in the call is hours late.
+    #[test]
+    fn a_create_is_kept_in_mind_after_its_answer_and_its_time_counts_from_the_last_word() {
+        let nonce = "n".to_owned();
+        let create =
+            || intend(0, 1, Action::CreatePod { name: "pod".into(), nonce: nonce.clone() });
+        let failed = |may_have_taken_effect| {
+            on(480, Event::Failed { id: 1, error: "cut".into(), may_have_taken_effect })
+        };
+        let book = Book::of(&[create(), done(1, 1, "created, PROVISIONING")]);
+        assert_eq!((book.open_intents().len(), book.creates().len()), (0, 1));
+        assert_eq!(book.creates()[0].pod, Some(pod()));
+        let book = Book::of(&[create(), failed(true)]);
+        let create_of = &book.creates()[0];
+        assert_eq!((create_of.at, create_of.last_noted), (at(0), at(480)));
+        assert_eq!(book.open_intents()[0].last_noted, at(480));
+        assert!(Book::of(&[create(), failed(false)]).creates().is_empty());
+        let terminate = intend(2, 2, Action::TerminatePod { pod: pod() });
+        let gone = [create(), done(1, 1, "created, PROVISIONING"), terminate, done(3, 2, "gone")];
+        assert!(Book::of(&gone).creates().is_empty());
     }
 }

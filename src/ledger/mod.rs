@@ -4,6 +4,7 @@
 //! `entry`, `line` and `book` are pure; `file` is the only one that touches the disk.
 
 mod book;
+mod creates;
 mod entry;
 mod file;
 mod line;
@@ -11,6 +12,7 @@ mod promises;
 mod runs;
 
 pub use book::{Book, BootAttempt, Exit, FailedBoot, OpenIntent};
+pub use creates::Create;
 pub use entry::{Action, Entry, Event};
 pub use file::{Ledger, LedgerError, project_folder};
 pub use line::VERSION;

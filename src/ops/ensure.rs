@@ -5,11 +5,14 @@ use super::gather::Needs;
 use super::status::sentence;
 use super::usable::Reached;
 use super::view::created_pod;
+use super::watchdog::Guarded;
 use super::{CloudName, PodView, StepView, Tether};
 use crate::apply::{self, StepError, StepOutcome};
 use crate::cloud::CloudErrorKind;
 use crate::config;
-use crate::domain::{FuseReport, JobsSeen, Pod, PodStatus, Price, UnattendedBill, Vehicle, Volume};
+use crate::domain::{
+    FuseReport, JobsSeen, Pod, PodStatus, Price, UnattendedBill, Vehicle, Volume, Watchdog,
+};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::plan::{self, Draft, EnsureInputs, Facts};
 use rand::RngExt as _;
@@ -84,9 +87,6 @@ pub struct EnsureAnswer {
     pub warnings: Vec<String>,
 }
 
-/// How long a usable pod is asked for its live jobs.
-const JOBS: Duration = Duration::from_secs(4);
-
 impl Tether {
     /// Has the vehicle's pod running, or says how far it is.
     ///
@@ -123,8 +123,8 @@ impl Tether {
             warnings: self.warnings(),
         };
         // What is said of a pod that is on the bill, or must be taken to be.
-        let watched = |answer: EnsureAnswer, pod: &Pod, jobs: &JobsSeen| {
-            let (fuses, unattended) = self.fuses(&vehicle, pod, jobs, None);
+        let watched = |answer: EnsureAnswer, pod: &Pod, (jobs, watchdog): &Guarded| {
+            let (fuses, unattended) = self.fuses(&vehicle, pod, jobs, watchdog);
             let message = format!("{} {}.", answer.message, sentence(&unattended.text));
             EnsureAnswer {
                 message,
@@ -134,7 +134,6 @@ impl Tether {
                 ..answer
             }
         };
-        let unasked = JobsSeen::Unknown("the pod is not usable yet".to_owned());
         if request.dry_run {
             let message = match (&existing, approved.steps().is_empty()) {
                 (Some(pod), true) => format!("Nothing to do: pod {} is {}.", pod.id, pod.status),
@@ -194,6 +193,16 @@ impl Tether {
         drop(turn);
         let wait = request.wait.saturating_sub(self.clock.monotonic().saturating_sub(started));
         let reached = self.wait_until_usable(&vehicle, pod, wait).await?;
+        let guarded = match &reached {
+            Reached::Usable(pod, _) | Reached::DriverTooOld(pod, _) | Reached::NoGpu(pod) => {
+                let took = self.clock.monotonic().saturating_sub(started);
+                self.guard_pod(&vehicle, pod, request.wait, took).await
+            }
+            Reached::NotYet(..) => {
+                let why = "the pod is not usable yet";
+                (JobsSeen::Unknown(why.to_owned()), Watchdog::Unknown(format!("not armed: {why}")))
+            }
+        };
         Ok(match reached {
             Reached::Usable(pod, probe) => {
                 let status = if adopted { EnsureStatus::Adopted } else { EnsureStatus::Running };
@@ -202,12 +211,11 @@ impl Tether {
                 } else {
                     ""
                 };
-                let jobs = self.jobs_within(&vehicle, &pod, JOBS).await;
                 let usable = EnsureAnswer {
                     driver_version: probe.driver,
                     ..answer(Some(status), format!("Pod {} is usable over SSH.{found}", pod.id))
                 };
-                watched(usable, &pod, &jobs)
+                watched(usable, &pod, &guarded)
             }
             Reached::DriverTooOld(pod, driver) => {
                 let old = EnsureAnswer {
@@ -224,7 +232,7 @@ impl Tether {
                         ),
                     )
                 };
-                watched(old, &pod, &unasked)
+                watched(old, &pod, &guarded)
             }
             Reached::NoGpu(pod) => {
                 let without = EnsureAnswer {
@@ -237,7 +245,7 @@ impl Tether {
                         ),
                     )
                 };
-                watched(without, &pod, &unasked)
+                watched(without, &pod, &guarded)
             }
             Reached::NotYet(pod, why) => {
                 // It was asked to start: a status that says otherwise may be an old one.
@@ -246,7 +254,7 @@ impl Tether {
                     "Pod {} is {} and {bill} on the bill, not usable yet: {why}. Call ensure_pod again to go on waiting.",
                     pod.id, pod.status
                 );
-                watched(answer(Some(EnsureStatus::StillInitializing), message), &pod, &unasked)
+                watched(answer(Some(EnsureStatus::StillInitializing), message), &pod, &guarded)
             }
         })
     }
@@ -261,6 +269,7 @@ impl Tether {
     ) -> Result<(Draft, Facts), Failure> {
         let needs = Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
         let mut facts = self.gather(needs).await?;
+        self.see(vehicle, &mut facts).await;
         self.reconcile(&mut facts).await?;
         // Looked at only now, so that the failure can say what bills all the same.
         let public_key = public_key(vehicle)
@@ -331,7 +340,9 @@ pub(super) fn start_failure(error: StepError) -> Failure {
     let message = error.to_string();
     match error {
         StepError::Cloud(error) => {
-            let billing = if error.may_have_taken_effect() {
+            // A start that is refused as not valid any more may have been made already.
+            let is_conflict = error.kind == CloudErrorKind::Conflict;
+            let billing = if error.may_have_taken_effect() || is_conflict {
                 StillBilling::Unknown
             } else {
                 StillBilling::No

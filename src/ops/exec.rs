@@ -73,8 +73,8 @@ impl Tether {
         })?;
         command_line::check_command(&request.command, "the command line to run")?;
         let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
-        let facts = self.gather(Needs::default()).await?;
-        let pod = Self::pick_running(&vehicle, &facts.pods)?;
+        let mut facts = self.gather(Needs::default()).await?;
+        let pod = self.pick(&vehicle, &mut facts).await?;
         let mark = format!("{:016x}", rand::rng().random::<u64>());
         let words = [workdir.as_str(), mark.as_str(), request.command.as_str()];
         let command = RemoteCommand::script(scripts::RUN_IN, words);

@@ -1,15 +1,16 @@
 //! Gathers what would stop a pod by itself, for every answer that says so.
 
 use super::probe::{LOOK, SHORT, live_jobs};
-use super::{Tether, vigil};
+use super::{Tether, vigil, watchdog_fuse};
 use crate::config::FuseHours;
 use crate::deadman;
 use crate::domain::{
-    FuseReport, JobId, JobState, JobsSeen, LiveJob, Pod, UnattendedBill, Vehicle, WatchdogSeen,
+    FuseReport, JobId, JobState, JobsSeen, LiveJob, Pod, UnattendedBill, Vehicle, Watchdog,
     longest_unattended, slowest_proven,
 };
 use crate::plan::{self, LiveJobs};
 use crate::pod::JobLook;
+use crate::pod::watchdog::WatchdogReport;
 use futures_util::future::join_all;
 use std::time::Duration;
 
@@ -18,17 +19,16 @@ const MOST_JOBS: usize = 8;
 
 impl Tether {
     /// Every fuse of a pod that is, or must be taken to be, on the bill, and what it costs when
-    /// nobody looks after it. `watchdog` is what the pod said of its own; `None` when it has none.
+    /// nobody looks after it. `watchdog` is what the pod said of its own.
     pub(super) fn fuses(
         &self,
         vehicle: &Vehicle,
         pod: &Pod,
         jobs: &JobsSeen,
-        watchdog: Option<&WatchdogSeen>,
+        watchdog: &Watchdog,
     ) -> (Vec<FuseReport>, UnattendedBill) {
         let now = self.clock.now();
-        let stop_path = watchdog.and_then(|seen| seen.stop_path.as_ref());
-        let mut fuses = FuseReport::auto_stop(jobs, stop_path, now);
+        let mut fuses = FuseReport::auto_stop(jobs, watchdog.stop_path(), now);
         let vigils = vigil::seen(&vehicle.local_log_dir);
         fuses.extend(FuseReport::supervise(&vigils, &pod.id, pod.started_at, now));
         fuses.push(FuseReport::watchdog(watchdog, now));
@@ -42,16 +42,24 @@ impl Tether {
         (fuses, unattended)
     }
 
-    /// What the worst case of a plan for this pod takes for its fuse: of what this machine can see
-    /// without asking the pod the slowest that is proven, else `unproven`.
-    pub(super) fn fuse_of_a_plan(
+    /// What the worst case of a launch on this pod takes for its fuse: of what this machine sees by
+    /// itself and of the pod's watchdog the slowest that is proven, else `unproven`. `live` are the
+    /// jobs that live before the launch.
+    pub(super) async fn fuse_of_a_plan(
         &self,
         vehicle: &Vehicle,
         pod: &Pod,
+        live: &LiveJobs,
+        watchdog: Option<&WatchdogReport>,
+        is_supervised: bool,
         unproven: plan::Fuse,
     ) -> plan::Fuse {
-        let jobs = JobsSeen::Unknown("the pod was not asked".to_owned());
-        plan_fuse(&self.fuses(vehicle, pod, &jobs, None).0, unproven)
+        let unasked = JobsSeen::Unknown("the pod was not asked".to_owned());
+        let here = plan_fuse(&self.fuses(vehicle, pod, &unasked, &Watchdog::Off).0);
+        let others = self.jobs_seen(vehicle, pod, live).await;
+        let now = self.clock.now();
+        let pods = watchdog_fuse::plan_fuse(watchdog, &others, is_supervised, now);
+        slower(here, pods).unwrap_or(unproven)
     }
 
     /// The live jobs with what their end does to the pod, each looked at on the pod.
@@ -118,14 +126,26 @@ fn unread(id: &JobId) -> LiveJob {
     }
 }
 
-/// What the worst case of a plan takes for the fuse of an unwatched pod: the slowest that is proven,
-/// else `unproven`, which is counted for an allowance.
-///
-/// The bound is from now on; a plan counts it from the end of what it plans, which is the safe side.
-fn plan_fuse(fuses: &[FuseReport], unproven: plan::Fuse) -> plan::Fuse {
-    match slowest_proven(fuses) {
-        Some((name, within)) => plan::Fuse::Proven { what: name.as_str().to_owned(), within },
-        None => unproven,
+/// The slowest proven of these fuses, as one of a plan. The bound is from now on; a plan counts it
+/// from the end of what it plans, which is the safe side.
+fn plan_fuse(fuses: &[FuseReport]) -> Option<plan::Fuse> {
+    let (name, within) = slowest_proven(fuses)?;
+    let what = name.as_str().to_owned();
+    Some(plan::Fuse::Proven { what, within, not_before: Duration::ZERO })
+}
+
+/// What holds for both: the later of each of their bounds.
+fn slower(one: Option<plan::Fuse>, other: Option<plan::Fuse>) -> Option<plan::Fuse> {
+    use plan::Fuse::Proven;
+    match (one, other) {
+        (
+            Some(Proven { what: one, within: a, not_before: from }),
+            Some(Proven { what: other, within: b, not_before: until }),
+        ) => {
+            let what = if a.max(from) > b.max(until) { one } else { other };
+            Some(Proven { what, within: a.max(b), not_before: from.max(until) })
+        }
+        (one, other) => one.or(other),
     }
 }
 
@@ -136,16 +156,28 @@ mod tests {
 
     #[test]
     fn only_a_proven_fuse_takes_the_place_of_the_allowance() {
-        let allowance = plan::Fuse::Unproven { allowance: Duration::from_secs(3 * 3600) };
         let fuse = |state, sec| FuseReport {
             stops_within_sec: Some(sec),
             ..FuseReport::without_proof(FuseName::Supervise, state, String::new())
         };
         let unproven = [fuse(FuseState::Unproven, 60), fuse(FuseState::Dead, 60)];
-        assert_eq!(plan_fuse(&unproven, allowance.clone()), allowance);
+        assert_eq!(plan_fuse(&unproven), None);
         let proven = [fuse(FuseState::Armed, 60), fuse(FuseState::Armed, 90)];
-        let within = Duration::from_secs(90);
-        let expected = plan::Fuse::Proven { what: "supervise".into(), within };
-        assert_eq!(plan_fuse(&proven, allowance), expected);
+        assert_eq!(plan_fuse(&proven), Some(bounds("supervise", 90, 0)));
+    }
+
+    fn bounds(what: &str, within: u64, not_before: u64) -> plan::Fuse {
+        let (within, not_before) = (Duration::from_secs(within), Duration::from_secs(not_before));
+        plan::Fuse::Proven { what: what.into(), within, not_before }
+    }
+
+    #[test]
+    fn of_two_proven_fuses_a_plan_waits_for_the_later_end_of_either() {
+        let (here, pods) =
+            (|| Some(bounds("supervise", 90, 0)), || Some(bounds("watchdog", 60, 99)));
+        assert_eq!(slower(here(), pods()), Some(bounds("watchdog", 90, 99)));
+        assert_eq!(slower(here(), None), here());
+        assert_eq!(slower(None, pods()), pods());
+        assert_eq!(slower(None, None), None);
     }
 }

@@ -92,7 +92,8 @@ impl Tether {
         facts
     }
 
-    /// Where no fuse is proven, the config's time is taken for how long a pod may be left to itself. `off` counts as the longest that could be set: see `guard::WorstCase`.
+    /// Of a pod that was not asked no fuse is proven, so the config's time is taken for how long it may
+    /// be left to itself. `off` counts as the longest that could be set: see `guard::WorstCase`.
     pub(super) fn fuse(&self) -> Fuse {
         let allowance = match self.config.auto_arm {
             FuseHours::After(time) => time,

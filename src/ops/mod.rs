@@ -8,6 +8,7 @@ mod committed;
 mod end_exec;
 mod ensure;
 mod exec;
+mod former;
 mod fuses;
 mod gather;
 mod gpus;
@@ -32,12 +33,15 @@ mod sync;
 mod terminate;
 mod unaccounted;
 mod unexplained;
+mod unseen;
 mod usable;
 mod view;
 pub(crate) mod vigil;
 mod volume_health;
 mod watch;
 mod watch_status;
+mod watchdog;
+mod watchdog_fuse;
 mod why;
 
 #[cfg(test)]
@@ -74,8 +78,8 @@ use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::{Approved, Refusal, review};
 use crate::ledger::Ledger;
 use crate::plan::{Draft, Facts};
-use crate::pod::Shell;
-use shells::Shells;
+use crate::pod::{Shell, Shells};
+use shells::SshShells;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -98,7 +102,7 @@ pub struct Tether {
     clock: SharedClock,
     surroundings: Surroundings,
     settings: Settings,
-    shells: Shells,
+    shells: Arc<dyn Shells>,
     ledger: Option<Ledger>,
     arming: Option<Arming>,
     arms_fuses: bool,
@@ -113,7 +117,7 @@ impl Tether {
         clock: SharedClock,
         surroundings: Surroundings,
     ) -> Self {
-        let shells = Shells::new(surroundings.ssh_auth_sock.clone());
+        let shells = Arc::new(SshShells::new(surroundings.ssh_auth_sock.clone()));
         let settings = Settings::default();
         let (ledger, arming, arms_fuses) = (None, None, false);
         Self { config, cloud, clock, surroundings, settings, shells, ledger, arming, arms_fuses }
@@ -135,6 +139,13 @@ impl Tether {
     #[must_use]
     pub fn with_ledger(self, ledger: Ledger) -> Self {
         Self { ledger: Some(ledger), ..self }
+    }
+
+    /// The same with shells that somebody else makes, in place of those over SSH. Files are pulled
+    /// over SSH all the same.
+    #[must_use]
+    pub fn with_shells(self, shells: Arc<dyn Shells>) -> Self {
+        Self { shells, ..self }
     }
 
     /// The config.
@@ -166,7 +177,16 @@ impl Tether {
     /// What the config leaves open, and what it sets that this version does not act on yet.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let not_yet = self.config.not_yet.iter().map(|text| (*text).to_owned());
-        self.config.warnings.iter().cloned().chain(not_yet).collect()
+        self.config.warnings.iter().cloned().chain(not_yet).chain(self.set_aside()).collect()
+    }
+
+    /// That the journal before this one could not be read, and what is lost with it.
+    pub(crate) fn set_aside(&self) -> Option<String> {
+        let book = self.ledger.as_ref()?.book().ok()?;
+        let aside = book.set_aside()?;
+        Some(format!(
+            "the journal could not be read and was set aside as {aside}: reservations and pods from before it are not known here; compare `podtether audit`"
+        ))
     }
 
     /// `adds` is what the plan puts on the bill, for the journal.
@@ -186,8 +206,8 @@ impl Tether {
 
     /// The vehicle's running pod.
     async fn running_pod(&self, vehicle: &Vehicle) -> Result<Pod, Failure> {
-        let pods = self.cloud.pods().await?;
-        Self::pick_running(vehicle, &pods)
+        let mut facts = self.facts(self.cloud.pods().await?);
+        self.pick(vehicle, &mut facts).await
     }
 
     fn pick_running(vehicle: &Vehicle, pods: &[Pod]) -> Result<Pod, Failure> {
@@ -229,17 +249,11 @@ impl Tether {
     /// spent for unknown.
     fn review(&self, draft: Draft, facts: &Facts) -> Result<Approved, Failure> {
         let limits = self.config.limits_for(&draft.vehicle.name);
-        let name = draft.vehicle.pod_name.clone();
+        let vehicle = draft.vehicle.clone();
         review(draft, facts, &limits).map_err(|refusals| {
-            let unknown =
-                refusals.iter().any(|refusal| matches!(refusal, Refusal::CreateUnaccounted { .. }));
-            match bills(&name, &facts.pods) {
-                // What no list shows may bill all the same (A05).
-                StillBilling::No if unknown => {
-                    Failure::from(refusals).billing(StillBilling::Unknown)
-                }
-                known => Failure::from(refusals).billing(known),
-            }
+            let failure = Failure::from(refusals).billing(bills(&vehicle.pod_name, &facts.pods));
+            // What no list shows may bill all the same (A05).
+            self.with_unseen(&vehicle, &facts.pods, failure)
         })
     }
 }

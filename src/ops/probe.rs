@@ -4,7 +4,7 @@ use super::Tether;
 use crate::domain::{Pod, PodId, Vehicle};
 use crate::error::Failure;
 use crate::plan::LiveJobs;
-use crate::pod::{self, ExecLimits, JobLook, Look, LookAt, PodProbe, PodShell, Shell as _};
+use crate::pod::{self, ExecLimits, JobLook, Look, LookAt, PodProbe, Shell};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) const SHORT: Duration = Duration::from_secs(3);
 
 impl Tether {
     /// The shell of a pod. The first connection to a boot proves who answers before anything else.
-    pub(crate) fn shell(&self, vehicle: &Vehicle, pod: &Pod) -> Result<Arc<PodShell>, Failure> {
+    pub(crate) fn shell(&self, vehicle: &Vehicle, pod: &Pod) -> Result<Arc<dyn Shell>, Failure> {
         Ok(self.shells.of(vehicle, pod)?)
     }
 
@@ -52,7 +52,10 @@ impl Tether {
     }
 
     /// The pod by its id, as the provider tells it now.
-    pub(crate) async fn pod_by_id(&self, id: &PodId) -> Result<Option<Pod>, Failure> {
+    ///
+    /// # Errors
+    /// When the provider cannot be asked.
+    pub async fn pod_by_id(&self, id: &PodId) -> Result<Option<Pod>, Failure> {
         let pod = self.cloud.pod(id).await?;
         self.note_off(pod.as_slice());
         Ok(pod)

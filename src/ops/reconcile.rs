@@ -22,17 +22,24 @@ impl Tether {
         let failure = |error| ledger_failure(&error);
         let book = ledger.book().map_err(failure)?;
         for intent in book.open_intents() {
-            if let Some(event) =
-                settle(intent, &facts.pods, self.clock.now(), self.settings.absent_after)
+            if let Some(event) = settle(intent, facts, self.clock.now(), self.settings.absent_after)
             {
                 ledger.append(event).map_err(failure)?;
             }
         }
         self.note_seen(ledger, &facts.pods).await.map_err(failure)?;
         let book = ledger.book().map_err(failure)?;
-        let unknown = |intent: &&OpenIntent| matches!(intent.action, Action::CreatePod { .. });
-        facts.unknown_creates =
-            book.open_intents().iter().filter(unknown).map(unknown_create).collect();
+        let unknown = |intent: &&OpenIntent| {
+            matches!(intent.action, Action::CreatePod { .. } | Action::CreateVolume { .. })
+        };
+        let open = book.open_intents().iter().filter(unknown).map(unknown_create);
+        let seen = std::mem::take(&mut facts.unknown_creates);
+        facts.unknown_creates = open.collect();
+        for create in seen {
+            if !facts.unknown_creates.contains(&create) {
+                facts.unknown_creates.push(create);
+            }
+        }
         facts.spend.committed = self.committed(&book);
         facts.spend.boots = recent_boots(&book, self.clock.now());
         Ok(())
@@ -53,13 +60,14 @@ impl Tether {
 }
 
 /// How an open intent turned out, by all pods that are listed; `None` when nobody can say yet.
-pub(super) fn settle(
+fn settle(
     intent: &OpenIntent,
-    pods: &[Pod],
+    facts: &Facts,
     now: DateTime<Utc>,
     absent_after: Duration,
 ) -> Option<Event> {
-    let id = intent.id;
+    let (id, pods) = (intent.id, &facts.pods);
+    let age = (now - intent.last_noted).to_std().unwrap_or_default();
     match &intent.action {
         Action::CreatePod { name, nonce } => {
             let found = pods
@@ -70,16 +78,20 @@ pub(super) fn settle(
                 return Some(Event::Done { id, pod: Some(pod.id.clone()), observed });
             }
             // A05: a new pod can be hidden for a while, so absence takes time to prove.
-            let age = (now - intent.at).to_std().unwrap_or_default();
             (age >= absent_after).then(|| Event::Failed {
                 id,
                 error: format!("no pod with its marker {} s later", age.as_secs()),
                 may_have_taken_effect: false,
             })
         }
-        // A volume is found by name in every plan, so a lost create is no orphan.
-        Action::CreateVolume { .. } => {
-            Some(Event::Done { id, pod: None, observed: "looked up by name".to_owned() })
+        // Found by name in every plan, so it is no orphan; but one whose answer was lost and that
+        // comes late would be the second of its name.
+        Action::CreateVolume { name } => {
+            let is_there = facts.volumes_named(name).next().is_some();
+            (is_there || intent.error.is_none() || age >= absent_after).then(|| {
+                let observed = if is_there { "found by its name" } else { "not found" };
+                Event::Done { id, pod: None, observed: observed.to_owned() }
+            })
         }
         Action::StartPod { pod } | Action::StopPod { pod } | Action::TerminatePod { pod } => {
             let status = status_of(pod, pods);

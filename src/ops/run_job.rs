@@ -159,13 +159,18 @@ impl Tether {
         let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
         let turn = if request.dry_run { None } else { self.turn(TURN).await? };
         let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
-        let mut pod = Self::pick_running(&vehicle, &facts.pods)?;
+        let mut pod = self.pick(&vehicle, &mut facts).await?;
         self.reconcile(&mut facts).await.map_err(|failure| failure.billing(StillBilling::Yes))?;
         if pod.price.known().is_none() {
             pod.price = self.catalog_price(&pod).await;
         }
-        facts.spend.fuse = self.fuse_of_a_plan(&vehicle, &pod, facts.spend.fuse);
-        (facts.live_jobs, facts.volume_health) = self.before_a_job(&vehicle, &pod).await;
+        let seen = self.before_a_job(&vehicle, &pod).await;
+        (facts.live_jobs, facts.volume_health) = (seen.live_jobs, seen.health);
+        let is_supervised = matches!(end, JobEnd::Supervised { .. });
+        let (watchdog, unproven) = (seen.watchdog.as_deref(), facts.spend.fuse);
+        facts.spend.fuse = self
+            .fuse_of_a_plan(&vehicle, &pod, &facts.live_jobs, watchdog, is_supervised, unproven)
+            .await;
         let started_at = self.clock.now();
         let id = JobId::new(started_at, &name, rand::rng().random::<u16>());
         let spec = LaunchSpec {

@@ -2,34 +2,36 @@
 
 use crate::domain::{Pod, Vehicle};
 use crate::pod::ssh::{PodShell, Proof, SshTarget, Tuning};
-use crate::pod::{ShellError, ShellErrorKind};
+use crate::pod::{Shell, ShellError, ShellErrorKind, Shells};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The connections.
-pub(super) struct Shells {
+pub(super) struct SshShells {
     tuning: Tuning,
     open: Mutex<HashMap<String, (SshTarget, Arc<PodShell>)>>,
 }
 
-impl Shells {
+impl SshShells {
     pub(super) fn new(ssh_auth_sock: Option<PathBuf>) -> Self {
-        let tuning = Tuning { agent_socket: ssh_auth_sock, ..Tuning::default() };
-        Self { tuning, open: Mutex::new(HashMap::new()) }
+        Self { tuning: tuning(ssh_auth_sock), open: Mutex::new(HashMap::new()) }
     }
+}
 
-    pub(super) fn tuning(&self) -> &Tuning {
-        &self.tuning
-    }
+/// How connections behave, with this agent's socket.
+pub(super) fn tuning(ssh_auth_sock: Option<PathBuf>) -> Tuning {
+    Tuning { agent_socket: ssh_auth_sock, ..Tuning::default() }
+}
 
+impl Shells for SshShells {
     /// The shell of a pod at the address that was just read; another boot or another address makes
     /// another connection (F01: an address is never kept over a start).
-    pub(super) fn of(&self, vehicle: &Vehicle, pod: &Pod) -> Result<Arc<PodShell>, ShellError> {
+    fn of(&self, vehicle: &Vehicle, pod: &Pod) -> Result<Arc<dyn Shell>, ShellError> {
         let target = target(vehicle, pod)?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, shell)) = open.get(&pod.id.0).filter(|(known, _)| *known == target) {
-            return Ok(Arc::clone(shell));
+            return Ok(Arc::clone(shell) as Arc<dyn Shell>);
         }
         let shell = PodShell::new(target.clone(), self.tuning.clone())
             .proving(Proof { mount: vehicle.volume_mount_path.clone(), token: volume_token(pod) });

@@ -147,6 +147,9 @@ impl Tether {
         if self.ledger.is_some() && book.is_none() {
             covers.push_str(" The journal could not be read: nothing that is promised is known.");
         }
+        if let Some(aside) = self.set_aside() {
+            covers.push_str(&format!(" Note that {aside}."));
+        }
         let book = book.unwrap_or_default();
         let committed: Vec<CommittedLine> = self
             .committed(&book)

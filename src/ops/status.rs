@@ -2,8 +2,9 @@
 
 use super::gather::Needs;
 use super::grade::{Evidence, Grade};
+use super::watchdog_fuse::watchdog_fuse;
 use super::{CloudName, PodView, Tether, unaccounted};
-use crate::domain::{FuseReport, JobsSeen, PodStatus, UnattendedBill, Usd, Volume};
+use crate::domain::{FuseReport, JobsSeen, PodStatus, UnattendedBill, Usd, Volume, Watchdog};
 use crate::error::Failure;
 use crate::plan::LiveJobs;
 use crate::pod::PodProbe;
@@ -134,7 +135,9 @@ impl Tether {
         let started = self.clock.monotonic();
         let left =
             || ANSWER_IN.saturating_sub(self.clock.monotonic().saturating_sub(started)).max(LEAST);
-        let facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
+        let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
+        // A list can be old; what it says must not wait for longer than a read may take.
+        let _ = tokio::time::timeout(left(), self.see(&vehicle, &mut facts)).await;
         let listed_at = self.clock.now();
         let ours: Vec<_> = facts.pods_named(&vehicle.pod_name).collect();
         let unknown_pods = facts
@@ -179,6 +182,9 @@ impl Tether {
                 answer.status = PodState::Unknown;
                 answer.message = unaccounted::told(&create);
             }
+            if let Some(aside) = self.set_aside() {
+                answer.message.push_str(&format!(" Note that {aside}."));
+            }
             return Ok(answer);
         };
         answer.pod = Some(PodView::from(pod));
@@ -195,6 +201,7 @@ impl Tether {
             PodStatus::Terminated | PodStatus::Other(_) => (PodState::Unknown, format!("Status {:?} is not known here; it counts as billing. Look in the RunPod console.", pod.status.as_str())),
         };
         let mut jobs_seen = JobsSeen::Unknown(format!("the pod is {}", pod.status));
+        let mut watchdog = Watchdog::Unknown(format!("the pod is {}", pod.status));
         if pod.status == PodStatus::Running {
             // Volume and GPU are given a little less than the answer has, so that the rest is told.
             let patience =
@@ -208,6 +215,8 @@ impl Tether {
                     jobs_seen = tokio::time::timeout(left(), looking).await.unwrap_or_else(|_| {
                         JobsSeen::Unknown("the pod did not answer in time".to_owned())
                     });
+                    let report = look.pod.watchdog.as_deref();
+                    watchdog = watchdog_fuse(report, &jobs_seen, self.clock.now());
                     match live {
                         LiveJobs::Known(jobs) => {
                             answer.live_jobs = Some(jobs.iter().map(ToString::to_string).collect())
@@ -229,6 +238,7 @@ impl Tether {
                         failure.message
                     );
                     jobs_seen = JobsSeen::Unknown(failure.message.clone());
+                    watchdog = Watchdog::Unknown(failure.message.clone());
                     answer.live_jobs_unknown = Some(failure.message);
                 }
             }
@@ -244,7 +254,7 @@ impl Tether {
             );
         }
         if pod.status.bills_compute() {
-            let (fuses, unattended) = self.fuses(&vehicle, pod, &jobs_seen, None);
+            let (fuses, unattended) = self.fuses(&vehicle, pod, &jobs_seen, &watchdog);
             answer.message.push_str(&format!(" {}.", sentence(&unattended.text)));
             answer.fuses = fuses;
             answer.unattended = Some(unattended);

@@ -5,7 +5,7 @@ use super::grade::{Evidence, Grade};
 use super::{CloudName, PodView, Tether, unaccounted};
 use crate::apply::{self, OffOutcome, StepOutcome};
 use crate::cloud::{CloudError, CloudErrorKind};
-use crate::domain::{Pod, PodId, Usd, Vehicle, Volume};
+use crate::domain::{Pod, PodId, PodStatus, Usd, Vehicle, Volume};
 use crate::error::{Failure, StillBilling};
 use crate::plan::{self, Facts};
 use chrono::{DateTime, Utc};
@@ -82,8 +82,8 @@ impl Tether {
         self.stop_known_pod(vehicle, None).await
     }
 
-    /// The same for a caller who knows the vehicle's pod by its id: that pod is stopped also when the
-    /// list of all pods cannot be read or does not show it.
+    /// The same for a caller who knows the vehicle's pod by its id, else by the id in the journal: that
+    /// pod is stopped also when the list of all pods cannot be read or does not show it.
     ///
     /// # Errors
     /// As [`Self::stop_pod`], when the pod cannot be read by its id either.
@@ -92,7 +92,12 @@ impl Tether {
         vehicle: &str,
         known: Option<&PodId>,
     ) -> Result<StopAnswer, Failure> {
-        let vehicle = self.vehicle(Some(vehicle))?;
+        let vehicle = match self.vehicle(Some(vehicle)) {
+            Ok(vehicle) => vehicle,
+            Err(slip) => return self.stop_former(vehicle).await?.ok_or(slip),
+        };
+        let last = self.last_pod(&vehicle);
+        let known = known.or(last.as_ref());
         let facts = self.facts_for_a_stop(&vehicle, known).await.map_err(unknown)?;
         let listed_at = self.clock.now();
         let _under_way = self.stop_under_way(&vehicle);
@@ -132,7 +137,13 @@ impl Tether {
         {
             return Ok(self.facts(vec![pod]));
         }
-        facts
+        let mut facts = facts?;
+        let unread = self.see(vehicle, &mut facts).await;
+        // Doubt means yes: what only an old list may call off is asked to stop.
+        for pod in facts.pods.iter_mut().filter(|pod| unread.contains(&pod.id)) {
+            pod.status = PodStatus::Other(UNREAD.to_owned());
+        }
+        Ok(facts)
     }
 
     pub(super) async fn volume_of(&self, vehicle: &Vehicle) -> Option<Volume> {
@@ -140,7 +151,7 @@ impl Tether {
         volumes.into_iter().find(|volume| volume.name == vehicle.network_volume_name)
     }
 
-    fn stop_answer(
+    pub(super) fn stop_answer(
         &self,
         vehicle: &Vehicle,
         (facts, listed_at): (&Facts, DateTime<Utc>),
@@ -268,6 +279,9 @@ fn unknown(mut failure: Failure) -> Failure {
     }
     failure.billing(StillBilling::Unknown)
 }
+
+/// The status of a pod that a list shows off and whose own page could not be read.
+pub(super) const UNREAD: &str = "UNREAD";
 
 /// How many lists without the pod it takes to say that there is none.
 const LOOKS_FOR_A_POD: u32 = 3;

@@ -1,14 +1,16 @@
 //! `podtether stop`: off the bill with the fewest dependencies. It needs the provider and a key, and
 //! knows our pods without a config by the marker that every create of podtether leaves on them.
 
-mod ours;
+mod look;
+pub(super) mod ours;
 
+use super::former::former_pods;
 use super::grade::{Evidence, Grade};
 use super::stop::{of_stop, unconfirmed_message};
 use super::{CloudName, unaccounted};
 use crate::apply::{self, OffOutcome, Ports, Settings, StepOutcome};
 use crate::clock::SharedClock;
-use crate::cloud::{Cloud, CloudError};
+use crate::cloud::Cloud;
 use crate::config::{Config, ConfigError};
 use crate::domain::{Limits, Pod, PodId, Usd, UsdPerHour};
 use crate::error::{Failure, StillBilling};
@@ -17,7 +19,7 @@ use crate::ledger::Ledger;
 use crate::plan::{self, UnknownCreate};
 use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
-use ours::{Group, is_marked, of_marked_pod, of_vehicle};
+use ours::{Group, is_marked, of_former_pod, of_marked_pod, of_vehicle};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
@@ -25,7 +27,8 @@ use std::sync::Arc;
 /// What is known about one of our pods after the stop.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Confirmation {
-    /// The vehicle that it belongs to; missing when no config could be read.
+    /// The vehicle that it belongs to, or did before it was renamed or removed; missing when no config
+    /// could be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vehicle: Option<String>,
     /// The provider's id.
@@ -76,6 +79,10 @@ pub struct StopAllAnswer {
     /// What is wrong with the config, when the pods had to be told by their marker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_config: Option<String>,
+    /// Why the account's pods could not be listed. Then only those that the journal knows were stopped,
+    /// and nobody can say what else bills.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_listed: Option<String>,
     /// Our pods.
     pub pods: Vec<Confirmation>,
     /// Vehicles of which the account has no pod.
@@ -89,6 +96,15 @@ pub struct StopAllAnswer {
     /// Whether something of ours may still bill. Without a config a pod that bills and was left
     /// alone counts: nobody can say that no vehicle owns it.
     pub may_still_bill: bool,
+}
+
+impl StopAllAnswer {
+    /// The same when the account's pods could not be listed.
+    fn but(self, not_listed: Option<Failure>) -> Self {
+        let Some(failure) = not_listed else { return self };
+        let left_alone = None;
+        Self { not_listed: Some(failure.message), left_alone, may_still_bill: true, ..self }
+    }
 }
 
 /// Which pods are ours.
@@ -108,9 +124,6 @@ pub struct StopAll {
     /// Only read, and only for what it says of a vehicle without a pod.
     ledger: Option<Ledger>,
 }
-
-/// How many lists it takes to say that a pod is not there (A05).
-const LOOKS: u32 = 3;
 
 impl StopAll {
     /// For a config that could be read, or with what is wrong with it.
@@ -145,11 +158,13 @@ impl StopAll {
     /// # Errors
     /// When the account's pods cannot be listed: then nothing was asked and nothing is known.
     pub async fn run(&self) -> Result<StopAllAnswer, Failure> {
-        let pods = self.look().await?;
+        let (pods, not_listed) = self.look().await?;
         let (groups, without_config, why) = match &self.ours {
             Ours::Declared(config) => {
                 let of_each = config.vehicles.iter().map(|vehicle| of_vehicle(vehicle, &pods));
-                (of_each.collect(), None, UNDECLARED)
+                let former = former_pods(self.ledger.as_ref(), config, &pods).into_iter();
+                let of_former = former.map(|(pod, name)| of_former_pod(pod, &name));
+                (of_each.chain(of_former).collect(), None, UNDECLARED)
             }
             Ours::Marked { because } => {
                 let marked = pods.iter().filter(|pod| is_marked(pod));
@@ -167,7 +182,8 @@ impl StopAll {
             .collect();
         // Without a config nobody can say that a pod without the marker is no vehicle's.
         let unclear = without_config.is_some() && left.iter().any(|pod| pod.bills);
-        Ok(self.stopped(&groups, without_config, Some(left), unclear).await)
+        let answer = self.stopped(&groups, without_config, Some(left), unclear).await;
+        Ok(answer.but(not_listed))
     }
 
     /// Stops the pods of one vehicle and reads them back.
@@ -185,11 +201,22 @@ impl StopAll {
                 .billing(StillBilling::Unknown));
             }
         };
-        let vehicle = config
-            .vehicle(Some(name))
-            .map_err(|error| Failure::bad_input(error).billing(StillBilling::Unknown))?;
-        let pods = self.look().await?;
-        Ok(self.stopped(&[of_vehicle(vehicle, &pods)], None, None, false).await)
+        let (pods, not_listed) = self.look().await?;
+        let groups: Vec<Group> = match config.vehicle(Some(name)) {
+            Ok(vehicle) => vec![of_vehicle(vehicle, &pods)],
+            Err(error) => {
+                let former = former_pods(self.ledger.as_ref(), config, &pods).into_iter();
+                let groups: Vec<Group> = former
+                    .filter(|(_, vehicle)| vehicle == name)
+                    .map(|(pod, vehicle)| of_former_pod(pod, &vehicle))
+                    .collect();
+                if groups.is_empty() {
+                    return Err(Failure::bad_input(error).billing(StillBilling::Unknown));
+                }
+                groups
+            }
+        };
+        Ok(self.stopped(&groups, None, None, false).await.but(not_listed))
     }
 
     async fn stopped(
@@ -213,6 +240,7 @@ impl StopAll {
         StopAllAnswer {
             cloud: CloudName::of(&*self.cloud),
             without_config,
+            not_listed: None,
             may_still_bill: unclear || not_off || !unaccounted.is_empty(),
             pods,
             no_pod,
@@ -224,44 +252,6 @@ impl StopAll {
     fn unaccounted(&self, vehicle: &str) -> Option<UnknownCreate> {
         let (ledger, absent_after) = (self.ledger.as_ref(), self.settings.absent_after);
         unaccounted::unaccounted_create(ledger, vehicle, &[], &*self.clock, absent_after)
-    }
-
-    /// Every pod that one of several lists shows, as it was last listed: a new pod can be missing
-    /// from a list, and a list that fails takes nothing back (A05).
-    async fn look(&self) -> Result<Vec<Pod>, Failure> {
-        let mut seen: Vec<Pod> = Vec::new();
-        let mut failed: Option<CloudError> = None;
-        let mut has_list = false;
-        for look in 0..LOOKS {
-            if look > 0 {
-                tokio::time::sleep(self.settings.off.read_every).await;
-            }
-            match self.cloud.pods().await {
-                Ok(list) => {
-                    has_list = true;
-                    seen.retain(|old| list.iter().all(|pod| pod.id != old.id));
-                    seen.extend(list);
-                }
-                Err(error) => failed = Some(error),
-            }
-            if has_list && self.shows_all(&seen) {
-                break;
-            }
-        }
-        match failed.filter(|_| !has_list) {
-            Some(error) => Err(Failure::from(error).billing(StillBilling::Unknown)),
-            None => Ok(seen),
-        }
-    }
-
-    /// Whether no vehicle's pod is missing; without a config nobody knows how many there are.
-    fn shows_all(&self, pods: &[Pod]) -> bool {
-        match &self.ours {
-            Ours::Declared(config) => config.vehicles.iter().all(|vehicle| {
-                pods.iter().any(|pod| pod.name == vehicle.pod_name && !pod.is_deleted())
-            }),
-            Ours::Marked { .. } => false,
-        }
     }
 
     /// Plan, guard, apply, for one vehicle.
@@ -287,7 +277,7 @@ impl StopAll {
             Ok(outcomes) => (outcomes, None),
             Err((done, trouble)) => (done, Some(trouble)),
         };
-        let vehicle = group.is_declared.then(|| group.vehicle.name.0.clone());
+        let vehicle = group.is_known.then(|| group.vehicle.name.0.clone());
         facts
             .pods
             .iter()

@@ -78,7 +78,7 @@ impl Tether {
             .map(|token| Marker { path: format!("{mount}/.podtether/identity"), token });
         let request = PullRequest::new(
             super::shells::target(&vehicle, &pod)?,
-            self.shells.tuning().clone(),
+            super::shells::tuning(self.surroundings.ssh_auth_sock.clone()),
             self.surroundings.program.clone(),
             rsync,
             remote_dir.clone(),

@@ -382,3 +382,108 @@ async fn a_stop_tells_its_grade_and_the_source_of_every_field() {
         (Grade::ApiSays, "GET /v2/pods")
     );
 }
+
+/// A tether with a journal in which the create of the vehicle's pod was answered a moment ago.
+fn after_a_create(cloud: Scripted) -> (Tether, Arc<Scripted>, tempfile::TempDir) {
+    let (tether, cloud, folder) = tether(cloud);
+    write_key(folder.path());
+    let config = folder.path().join("podtether.yaml");
+    let journal = folder.path().join("state");
+    let ledger = crate::ledger::Ledger::new(journal, &config, SystemClock::shared());
+    let action =
+        crate::ledger::Action::CreatePod { name: "lts-replication".into(), nonce: "n".into() };
+    let make = |id| crate::ledger::Event::Intend {
+        id,
+        vehicle: "hippocampus".into(),
+        action,
+        micros_per_hour: Some(690_000),
+    };
+    let id = ledger.intend(make).unwrap();
+    let (pod, observed) = (Some(PodId("pod1".into())), "created, PROVISIONING".to_owned());
+    ledger.append(crate::ledger::Event::Done { id, pod, observed }).unwrap();
+    (tether.with_ledger(ledger), cloud, folder)
+}
+
+/// A05, B02 (campaigns 442, 506 and 601): a pod whose create was answered and that no list shows yet is
+/// not made a second time, and nobody is told that there is none.
+#[tokio::test]
+async fn a_pod_that_no_list_shows_yet_is_neither_made_twice_nor_called_off() {
+    let hidden = || Scripted::new(vec![Ok(vec![])], vec![]);
+    let (tether, cloud, _folder) = after_a_create(hidden());
+    let refused = tether.ensure_pod(&EnsureRequest::default()).await.unwrap_err();
+    assert_eq!(
+        (refused.kind, refused.still_billing, cloud.sent()),
+        (FailureKind::Refused, StillBilling::Unknown, 0),
+        "{refused}"
+    );
+    let answer = tether.stop_pod("hippocampus").await.unwrap();
+    assert_eq!((answer.status, cloud.sent()), (StopStatus::StopUnconfirmed, 0));
+    assert!(answer.message.contains("MAY BILL"), "{}", answer.message);
+    let job = RunJobRequest { name: "x".into(), command: "true".into(), ..Default::default() };
+    let failure = tether.run_job(&job).await.unwrap_err();
+    assert_eq!((failure.kind, failure.still_billing), (FailureKind::NoPod, StillBilling::Unknown));
+    let status = tether.pod_status(None).await.unwrap();
+    assert_eq!(status.status, PodState::Unknown, "{}", status.message);
+
+    // It answers to its id: then it is the pod that is gone on with, and that is stopped.
+    let looks = || vec![with_status("STARTING")];
+    let (tether, cloud, _folder) = after_a_create(Scripted::new(vec![Ok(vec![])], looks()));
+    let answer = tether.ensure_pod(&EnsureRequest::default()).await.unwrap();
+    assert_eq!((answer.status, cloud.sent()), (Some(EnsureStatus::StillInitializing), 0));
+    let looks = vec![with_status("RUNNING"), with_status("EXITED")];
+    let (tether, cloud, _folder) = after_a_create(Scripted::new(vec![Ok(vec![])], looks));
+    let answer = tether.stop_pod("hippocampus").await.unwrap();
+    assert_eq!((answer.status, cloud.sent()), (StopStatus::Stopped, 1));
+}
+
+/// Campaigns 3746 and 4371: a list that is older than a start shows EXITED; only the pod's own page
+/// says that it is off.
+#[tokio::test]
+async fn a_list_that_is_older_than_a_start_calls_no_pod_off() {
+    let old = || vec![with_status("EXITED")];
+    let looks = vec![with_status("RUNNING"), with_status("EXITED")];
+    let (tether, cloud, _folder) = tether(Scripted::new(old(), looks));
+    let answer = tether.stop_pod("hippocampus").await.unwrap();
+    assert_eq!((answer.status, cloud.sent()), (StopStatus::Stopped, 1));
+    // Its page cannot be read: it is asked to stop, and what was not read is not said.
+    let silent = vec![Err(CloudErrorKind::Server)];
+    let (tether, cloud, _folder) = self::tether(Scripted::new(old(), silent));
+    let answer = tether.stop_pod("hippocampus").await.unwrap();
+    assert_eq!(answer.status, StopStatus::StopUnconfirmed);
+    assert!(cloud.sent() > 0);
+    let failure = tether.running_pod(&tether.vehicle(None).unwrap()).await.unwrap_err();
+    assert_eq!((failure.kind, failure.still_billing), (FailureKind::NoPod, StillBilling::Unknown));
+    // An old page is none: the pod that runs is the running pod.
+    let (tether, ..) = self::tether(Scripted::new(old(), vec![with_status("RUNNING")]));
+    assert!(tether.running_pod(&tether.vehicle(None).unwrap()).await.is_ok());
+}
+
+/// Campaign 2208: a start that is refused as not valid any more may have been made by somebody else.
+#[tokio::test]
+async fn a_start_that_is_in_conflict_leaves_open_what_bills() {
+    let exited = || vec![with_status("EXITED")];
+    let cloud = Scripted::new(exited(), exited()).answering(vec![Err(CloudErrorKind::Conflict)]);
+    let (tether, cloud, folder) = tether(cloud);
+    write_key(folder.path());
+    let failure = tether.ensure_pod(&EnsureRequest::default()).await.unwrap_err();
+    assert_eq!((failure.still_billing, cloud.sent()), (StillBilling::Unknown, 1));
+}
+
+/// A volume whose create was lost may come late: one more of its name would block the vehicle.
+#[tokio::test]
+async fn a_volume_that_may_come_late_is_not_made_twice() {
+    let (tether, cloud, folder) = tether(Scripted::new(vec![Ok(vec![])], vec![]).without_volumes());
+    write_key(folder.path());
+    let config = folder.path().join("podtether.yaml");
+    let journal = folder.path().join("state");
+    let ledger = crate::ledger::Ledger::new(journal, &config, SystemClock::shared());
+    let action = crate::ledger::Action::CreateVolume { name: "lts-volume".into() };
+    let vehicle = "hippocampus".to_owned();
+    let make = |id| crate::ledger::Event::Intend { id, vehicle, action, micros_per_hour: None };
+    let id = ledger.intend(make).unwrap();
+    let error = "no answer in time".to_owned();
+    ledger.append(crate::ledger::Event::Failed { id, error, may_have_taken_effect: true }).unwrap();
+    let tether = tether.with_ledger(ledger);
+    let refused = tether.ensure_pod(&EnsureRequest::default()).await.unwrap_err();
+    assert_eq!((refused.kind, cloud.sent()), (FailureKind::Refused, 0));
+}

@@ -2,15 +2,61 @@
 //! that no list shows yet. Whoever asks how things are, or for a stop, is told of it (A05, B04).
 
 use super::Tether;
-use super::reconcile::settle;
 use crate::clock::Clock;
 use crate::domain::{Pod, Vehicle};
-use crate::ledger::{Action, Ledger};
-use crate::plan::UnknownCreate;
+use crate::ledger::{Book, Create, Ledger};
+use crate::plan::{NewPod, UnknownCreate};
 use std::time::Duration;
 
-/// The create of this vehicle's pod whose outcome nobody knows, `pods` being all that are listed.
-/// A journal that cannot be read knows of none: it stands in the way of no look and of no stop.
+/// The creates of this vehicle's pod that are younger than what proves an absence and whose pod is not
+/// among `pods`, which are all that are listed: those that nobody answered, and those that were
+/// answered a moment ago. A journal that cannot be read knows of none: it stands in the way of no look
+/// and of no stop.
+pub(super) fn unaccounted_creates(
+    ledger: Option<&Ledger>,
+    vehicle: &str,
+    pods: &[Pod],
+    clock: &dyn Clock,
+    absent_after: Duration,
+) -> Vec<Create> {
+    let Some(ledger) = ledger else { return Vec::new() };
+    let book = match ledger.book() {
+        Ok(book) => book,
+        Err(error) => {
+            tracing::warn!(%error, "whether a create is open could not be read");
+            return Vec::new();
+        }
+    };
+    let now = clock.now();
+    let is_young =
+        |create: &Create| (now - create.last_noted).to_std().unwrap_or_default() < absent_after;
+    let is_shown = |create: &Create| {
+        pods.iter().any(|pod| {
+            create.pod.as_ref() == Some(&pod.id)
+                || pod.env.get(NewPod::NONCE_ENV) == Some(&create.nonce)
+        })
+    };
+    let creates = book.creates().iter().filter(|create| create.vehicle == vehicle);
+    let unseen = creates.filter(|create| is_young(create) && !is_shown(create)).cloned();
+    unseen.chain(forgotten(&book, vehicle).filter(is_young)).collect()
+}
+
+/// A journal that could not be read was set aside, and with it what it knew of creates: for as long as
+/// a new pod may be hidden, each vehicle is taken to have one.
+fn forgotten(book: &Book, vehicle: &str) -> Option<Create> {
+    let since = book.began().filter(|_| book.set_aside().is_some())?;
+    Some(Create {
+        id: 0,
+        vehicle: vehicle.to_owned(),
+        nonce: String::new(),
+        pod: None,
+        at: since,
+        last_noted: since,
+        rate: None,
+    })
+}
+
+/// The first of [`unaccounted_creates`].
 pub(super) fn unaccounted_create(
     ledger: Option<&Ledger>,
     vehicle: &str,
@@ -18,22 +64,12 @@ pub(super) fn unaccounted_create(
     clock: &dyn Clock,
     absent_after: Duration,
 ) -> Option<UnknownCreate> {
-    let book = match ledger?.book() {
-        Ok(book) => book,
-        Err(error) => {
-            tracing::warn!(%error, "whether a create is open could not be read");
-            return None;
-        }
-    };
-    let now = clock.now();
-    let is_open = |action: &Action| matches!(action, Action::CreatePod { .. });
-    let intents = book.open_intents().iter().filter(|intent| is_open(&intent.action));
-    let mut unknown = intents.filter(|intent| settle(intent, pods, now, absent_after).is_none());
-    unknown.find(|intent| intent.vehicle == vehicle).map(|intent| UnknownCreate {
-        vehicle: intent.vehicle.clone(),
-        since: intent.at,
-        rate: intent.rate,
-    })
+    let creates = unaccounted_creates(ledger, vehicle, pods, clock, absent_after);
+    creates.into_iter().next().map(unknown_create)
+}
+
+pub(super) fn unknown_create(create: Create) -> UnknownCreate {
+    UnknownCreate { vehicle: create.vehicle, since: create.at, rate: create.rate }
 }
 
 impl Tether {

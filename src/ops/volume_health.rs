@@ -4,20 +4,31 @@ use super::Tether;
 use super::probe::{LONG, live_jobs};
 use crate::domain::{Pod, Vehicle};
 use crate::plan::{LiveJobs, VolumeHealth};
+use crate::pod::watchdog::WatchdogReport;
 use crate::pod::{Look, MountKind};
+
+/// What was seen of a pod before a job is launched on it.
+pub(super) struct BeforeAJob {
+    pub(super) live_jobs: LiveJobs,
+    pub(super) health: VolumeHealth,
+    /// `None` when nobody knows.
+    pub(super) watchdog: Option<Box<WatchdogReport>>,
+}
 
 impl Tether {
     /// What a launch must know of the pod, in one look. Whatever cannot be asked is unknown.
-    pub(super) async fn before_a_job(
-        &self,
-        vehicle: &Vehicle,
-        pod: &Pod,
-    ) -> (LiveJobs, VolumeHealth) {
+    pub(super) async fn before_a_job(&self, vehicle: &Vehicle, pod: &Pod) -> BeforeAJob {
         match self.look(vehicle, pod, LONG, true, None).await {
-            Ok(look) => (live_jobs(&look), health(vehicle, &look, self.cloud.is_local())),
-            Err(failure) => {
-                (LiveJobs::Unknown(failure.message.clone()), VolumeHealth::Unknown(failure.message))
-            }
+            Ok(look) => BeforeAJob {
+                live_jobs: live_jobs(&look),
+                health: health(vehicle, &look, self.cloud.is_local()),
+                watchdog: look.pod.watchdog,
+            },
+            Err(failure) => BeforeAJob {
+                live_jobs: LiveJobs::Unknown(failure.message.clone()),
+                health: VolumeHealth::Unknown(failure.message),
+                watchdog: None,
+            },
         }
     }
 }

@@ -32,10 +32,10 @@ pub fn ensure(
     if let Some(pod) = facts.pods_named(&vehicle.pod_name).next() {
         return match pod.status {
             PodStatus::Exited => {
-                let price = pod
-                    .gpu
-                    .as_ref()
-                    .map_or(Price::Unknown, |(gpu_type, count)| facts.price_of(gpu_type, *count));
+                // A pod that lost its GPUs shows none of them; it may come back with all it was made for.
+                let price = pod.gpu.as_ref().map_or(Price::Unknown, |(gpu_type, count)| {
+                    facts.price_of(gpu_type, if *count == 0 { vehicle.gpu_count } else { *count })
+                });
                 draft(vec![Step::Cloud(Change::StartPod(pod.id.clone()))], Some(price))
             }
             _ => draft(Vec::new(), None),

@@ -93,10 +93,11 @@ impl Facts {
         self.volumes.iter().filter(move |volume| volume.name == name)
     }
 
-    /// What a pod of `count` GPUs of one type bills for an hour by the catalog.
+    /// What a pod of `count` GPUs of one type bills for an hour by the catalog; unknown for one that
+    /// shows no GPU, which bills all the same.
     #[must_use]
     pub fn price_of(&self, gpu_type: &GpuTypeId, count: u32) -> Price {
-        let offer = self.offers.iter().find(|offer| &offer.id == gpu_type);
+        let offer = self.offers.iter().find(|offer| &offer.id == gpu_type && count > 0);
         let Some(rate) = offer.and_then(|offer| offer.price.known()) else { return Price::Unknown };
         Price::Known(UsdPerHour::new(rate.per_hour().saturating_mul(i64::from(count))))
     }

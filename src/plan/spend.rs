@@ -22,6 +22,8 @@ pub enum Fuse {
         what: String,
         /// How long after the boot, or after the job's end at the latest, the pod is surely off.
         within: Duration,
+        /// But not before so long from now: what it waits for besides the job, such as a deadline.
+        not_before: Duration,
     },
     /// None was proven: the bill is open-ended. `allowance` is how long it is counted.
     Unproven {

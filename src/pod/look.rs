@@ -3,6 +3,7 @@
 
 use super::jobs::{self, Answer, AnswerError, JobStatus, LiveJobsError};
 use super::shell::ExecOutput;
+use super::watchdog::WatchdogReport;
 use crate::domain::{JobId, PodId, RemoteCommand, scripts};
 use std::time::Duration;
 
@@ -62,8 +63,8 @@ pub struct PodProbe {
     pub uptime: Option<Duration>,
     /// The volume's identity token, to be compared with ours before anything else is sent (F01).
     pub identity: Option<String>,
-    /// The heartbeat file of the pod's watchdog, as it is.
-    pub watchdog: Option<Vec<u8>>,
+    /// What is known of its watchdog; `None` when it was not asked, or when its lines make no sense.
+    pub watchdog: Option<Box<WatchdogReport>>,
 }
 
 /// What a look is at.
@@ -145,8 +146,8 @@ pub fn who_command(mount: &str, pod: &PodId, token: &str) -> RemoteCommand {
 #[must_use]
 pub const fn look_answer_bytes(max_bytes: u32) -> usize {
     // Base64 makes four bytes of three. Beside the log come at most 64 KiB of meta.json, 4 KiB of
-    // leftovers, 4 KiB of the watchdog's, and short lines, one for each live job.
-    (max_bytes as usize + 76 * 1024).div_ceil(3) * 4 + 32 * 1024
+    // leftovers, as they are 12 KiB of the watchdog's, and short lines, one for each live job.
+    (max_bytes as usize + 72 * 1024).div_ceil(3) * 4 + 48 * 1024
 }
 
 /// Reads the answer to [`look_command`].
@@ -197,7 +198,8 @@ fn probe(answer: &Answer) -> Result<PodProbe, AnswerError> {
         has_rsync: answer.get("rsync") == Some("yes"),
         uptime: answer.number("uptime_s")?.map(Duration::from_secs),
         identity: answer.get("identity").map(str::to_owned),
-        watchdog: answer.bytes("watchdog_b64")?,
+        // A broken watchdog must not hide the pod.
+        watchdog: WatchdogReport::read(answer).ok().map(Box::new),
     })
 }
 

@@ -1,14 +1,17 @@
-//! One rented machine: its shell over SSH, files over rsync, jobs.
+//! One rented machine: its shell over SSH, files over rsync, jobs, the watchdog.
 
 pub mod jobs;
 mod look;
 mod shell;
 pub mod ssh;
 pub mod transfer;
+pub mod watchdog;
 
 pub use look::{
     GpuUse, JobLook, Look, LookAt, MountKind, PodProbe, look_answer_bytes, look_command,
     parse_look, who_command,
 };
-pub use shell::{Captured, ExecLimits, ExecOutput, ExecStatus, Shell, ShellError, ShellErrorKind};
+pub use shell::{
+    Captured, ExecLimits, ExecOutput, ExecStatus, Shell, ShellError, ShellErrorKind, Shells,
+};
 pub use ssh::PodShell;

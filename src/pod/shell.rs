@@ -1,7 +1,8 @@
 //! A pod's shell: the port that everything on a pod goes through.
 
-use crate::domain::RemoteCommand;
+use crate::domain::{Pod, RemoteCommand, Vehicle};
 use async_trait::async_trait;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bounds of one command.
@@ -112,4 +113,13 @@ pub trait Shell: Send + Sync {
         command: &RemoteCommand,
         limits: ExecLimits,
     ) -> Result<ExecOutput, ShellError>;
+}
+
+/// Where the shells of pods come from: SSH, unless somebody else stands in for the pods.
+pub trait Shells: Send + Sync {
+    /// The shell of a pod as the provider tells it now.
+    ///
+    /// # Errors
+    /// When the provider names no way to it. Nothing is connected yet.
+    fn of(&self, vehicle: &Vehicle, pod: &Pod) -> Result<Arc<dyn Shell>, ShellError>;
 }

@@ -4,7 +4,7 @@
 use crate::domain::{JobId, JobState, Pod, RemoteCommand, Vehicle, scripts};
 use crate::error::Failure;
 use crate::ops::{LatestMetrics, Tether};
-use crate::pod::{ExecLimits, JobLook, Shell as _};
+use crate::pod::{ExecLimits, JobLook};
 use crate::watch::metrics::{Block, MetricsParser};
 use std::time::Duration;
 
@@ -42,6 +42,11 @@ impl<'a> Follower<'a> {
     /// Takes the pod as the provider tells it now: every boot has another address (F01).
     pub(super) fn move_to(&mut self, pod: Pod) {
         self.pod = pod;
+    }
+
+    /// The pod as it was last told.
+    pub(super) const fn pod(&self) -> &Pod {
+        &self.pod
     }
 
     /// One look: the job's state, and what its log has said since the last look.

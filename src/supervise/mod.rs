@@ -11,6 +11,7 @@ mod run;
 mod state;
 mod summary;
 mod vigil;
+mod watched;
 
 pub use options::{Note, Options};
 pub use run::run;

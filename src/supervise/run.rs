@@ -10,6 +10,7 @@ use super::refused::refused;
 use super::state::{self, Effect, End, Event, State, Terms};
 use super::summary::{Spec, Summary};
 use super::vigil;
+use super::watched::Watched;
 use crate::apply::OffSettings;
 use crate::domain::{Ceiling, JobEnd, JobId, JobState, Pod, Vehicle};
 use crate::error::{Failure, FailureKind};
@@ -215,10 +216,15 @@ impl Run<'_> {
             Effect::Capture => {
                 let mut left = false;
                 let mut late = false;
+                let watched =
+                    Watched::of(self.tether, self.options, self.vehicle, self.follower.pod());
                 tokio::select! {
-                    () = capture(self.tether, self.options, self.vehicle, self.id, &mut self.summary, tell) => {}
-                    () = tokio::time::sleep(CAPTURE_MAX) => late = true,
+                    // In one order always, so that a simulated run can be told again.
+                    biased;
                     () = leave(signals) => left = true,
+                    () = tokio::time::sleep(CAPTURE_MAX) => late = true,
+                    () = capture(self.tether, self.options, self.vehicle, self.id, &mut self.summary, tell) => {}
+                    () = watched.keep() => {}
                 }
                 if late {
                     let minutes = CAPTURE_MAX.as_secs() / 60;
@@ -264,6 +270,7 @@ impl Run<'_> {
             () = self.follower.hold(wait) => {}
             event = signals.recv() => return event.unwrap_or(Event::Leave),
         }
+        Watched::of(self.tether, self.options, self.vehicle, self.follower.pod()).renew().await;
         match self.follower.look().await {
             Ok((state, exit_code)) => {
                 self.summary.state = Some(state.to_string());

@@ -106,6 +106,8 @@ pub(super) const CLUSTER_POD: &str = "cluster-pod";
 pub(super) const CREATE_ERROR: &str = "create-error-after-effect";
 pub(super) const CREATE_REPLY_LOST: &str = "create-reply-lost";
 pub(super) const DUPLICATE: &str = "duplicate";
+pub(super) const ENVIRONMENT_CUT: &str = "environment-cut";
+pub(super) const ENVIRONMENT_UNEXPORTED: &str = "environment-unexported";
 pub(super) const EDGE_1010: &str = "edge-1010";
 pub(super) const EDGE_HTML: &str = "edge-html";
 pub(super) const EMPTY_REPLY: &str = "empty-reply";
@@ -122,17 +124,23 @@ pub(super) const NO_CAPACITY: &str = "no-capacity";
 pub(super) const NO_PACKAGES: &str = "no-packages";
 pub(super) const NO_PUBLIC_KEY: &str = "no-public-key";
 pub(super) const NO_RSYNC: &str = "no-rsync";
+pub(super) const NO_RUNPODCTL: &str = "no-runpodctl";
 pub(super) const NOISY_SHELL: &str = "noisy-shell";
 pub(super) const NOT_FOUND: &str = "not-found";
 pub(super) const OLD_DRIVER: &str = "old-driver";
 pub(super) const OTHER_MACHINE: &str = "other-machine";
 pub(super) const PID_REUSED: &str = "pid-reused";
+pub(super) const POD_CLOCK_AHEAD: &str = "pod-clock-ahead";
+pub(super) const POD_CLOCK_BEHIND: &str = "pod-clock-behind";
+pub(super) const POD_KEY_BOUND: &str = "pod-key-bound";
+pub(super) const POD_KEY_READ_ONLY: &str = "pod-key-read-only";
 pub(super) const PRICE_NAN: &str = "price-nan";
 pub(super) const PRICE_ZERO: &str = "price-zero";
 pub(super) const RATE_LIMITED: &str = "rate-limited";
 pub(super) const RATE_LIMITED_BARE: &str = "rate-limited-bare";
 pub(super) const RATE_LIMITED_LONG: &str = "rate-limited-long";
 pub(super) const READ_ONLY_KEY: &str = "read-only-key";
+pub(super) const REPEATED_CURSOR: &str = "repeated-cursor";
 pub(super) const REBOOT: &str = "reboot";
 pub(super) const REPLY_DELAYED: &str = "reply-delayed";
 pub(super) const REPLY_LOST: &str = "reply-lost";
@@ -174,6 +182,12 @@ pub const FAULTS: &[FaultKind] = &[
     ),
     request(EDGE_HTML, ONCE, "requests are answered with 502 and a page of HTML"),
     request(EMPTY_REPLY, ONCE, "requests take effect and are answered with 200 and no body"),
+    state(ENVIRONMENT_CUT, ALWAYS, "the environment file ends in the middle of the pod's own key"),
+    state(
+        ENVIRONMENT_UNEXPORTED,
+        ALWAYS,
+        "the environment file has no `export`, and its values stand in single quotes",
+    ),
     request(ERROR_AFTER, ONCE, "requests take effect and are answered with 500"),
     state(
         FROZEN_VOLUME,
@@ -215,6 +229,7 @@ pub const FAULTS: &[FaultKind] = &[
     state(NO_PACKAGES, ALWAYS, "a pod boots where apt-get finds no package"),
     state(NO_PUBLIC_KEY, ALWAYS, "a pod boots without PUBLIC_KEY: its SSH server lets nobody in"),
     state(NO_RSYNC, ALWAYS, "a pod boots without rsync, which apt-get can install"),
+    state(NO_RUNPODCTL, ALWAYS, "a pod boots without runpodctl"),
     state(NOISY_SHELL, ALWAYS, "the shell of pods writes a greeting before each command"),
     request(NOT_FOUND, ONCE, "requests that name a pod are answered with 404"),
     state(OLD_DRIVER, ALWAYS, "a pod boots on a host with a driver that is too old"),
@@ -227,6 +242,26 @@ pub const FAULTS: &[FaultKind] = &[
         PID_REUSED,
         ONCE,
         "every process of a pod ends, and the pids of its jobs belong to another one",
+    ),
+    state(
+        POD_CLOCK_AHEAD,
+        FaultValue::Seconds(10_800),
+        "a pod boots with a `date` that is so far ahead",
+    ),
+    state(
+        POD_CLOCK_BEHIND,
+        FaultValue::Seconds(10_800),
+        "a pod boots with a `date` that is so far behind",
+    ),
+    state(
+        POD_KEY_BOUND,
+        ALWAYS,
+        "a pod's own key gets 403 for every other pod, also for one that does not exist",
+    ),
+    state(
+        POD_KEY_READ_ONLY,
+        ALWAYS,
+        "a pod's own key may read its pod; a change is answered with 403",
     ),
     state(PRICE_NAN, ALWAYS, "pods and the catalog show the price NaN"),
     state(PRICE_ZERO, ALWAYS, "pods and the catalog show the price 0"),
@@ -251,6 +286,7 @@ pub const FAULTS: &[FaultKind] = &[
         ONCE,
         "the machine of a pod that runs is booted: its processes end, its boot id is new",
     ),
+    state(REPEATED_CURSOR, ALWAYS, "each page of a list names the same next page"),
     request(
         REPLY_DELAYED,
         FaultValue::Seconds(3),

@@ -3,10 +3,11 @@
 use super::catalog;
 use super::document::{Mount, Pod, Status};
 use super::faults::{
-    LATE_ENVIRONMENT, NEVER_BOOTS, NO_PACKAGES, NO_PUBLIC_KEY, NO_RSYNC, OLD_DRIVER, OTHER_MACHINE,
-    SLOW_BOOT, ZERO_GPUS,
+    ENVIRONMENT_CUT, ENVIRONMENT_UNEXPORTED, LATE_ENVIRONMENT, NEVER_BOOTS, NO_PACKAGES,
+    NO_PUBLIC_KEY, NO_RSYNC, NO_RUNPODCTL, OLD_DRIVER, OTHER_MACHINE, POD_CLOCK_AHEAD,
+    POD_CLOCK_BEHIND, SLOW_BOOT, ZERO_GPUS,
 };
-use super::pod::{Folder, Machine, Missing, Sshd, SshdSetup, kill_all};
+use super::pod::{EnvironmentShape, Folder, Machine, OddPrograms, Sshd, SshdSetup, kill_all};
 use super::problem::Problem;
 use super::twin::Twin;
 use std::path::PathBuf;
@@ -116,11 +117,17 @@ impl Twin {
     fn prepare(&self, pod: &Pod, kind: Boot) -> Result<(), Problem> {
         let folder = self.folder(&pod.id);
         let gpu = catalog::gpu(&pod.gpu_id);
-        let (old, none, missing) = {
+        let (old, none, odd) = {
             let mut faults = self.faults();
-            let missing =
-                Missing { rsync: faults.happens(NO_RSYNC), packages: faults.happens(NO_PACKAGES) };
-            (faults.happens(OLD_DRIVER), faults.happens(ZERO_GPUS), missing)
+            let ahead = faults.seconds(POD_CLOCK_AHEAD).map(i64::from);
+            let behind = faults.seconds(POD_CLOCK_BEHIND).map(|seconds| -i64::from(seconds));
+            let odd = OddPrograms {
+                no_rsync: faults.happens(NO_RSYNC),
+                no_packages: faults.happens(NO_PACKAGES),
+                no_runpodctl: faults.happens(NO_RUNPODCTL),
+                date_off_by: ahead.or(behind),
+            };
+            (faults.happens(OLD_DRIVER), faults.happens(ZERO_GPUS), odd)
         };
         let driver = if old { OLD_DRIVER_VERSION } else { catalog::driver(&pod.cuda) };
         let machine = Machine {
@@ -135,7 +142,7 @@ impl Twin {
             folder.wipe().map_err(failed)?;
             folder.forget_mishaps().map_err(failed)?;
         }
-        folder.prepare(&self.program, &machine, missing).map_err(failed)?;
+        folder.prepare(&self.program, &machine, odd).map_err(failed)?;
         let Some(mount) = &pod.mount else { return Ok(()) };
         let Some(link) = self.link(mount) else { return Ok(()) };
         self.unlink(mount);
@@ -189,10 +196,17 @@ impl Twin {
         if let Some(mount) = &pod.mount {
             variables.push(("RUNPOD_VOLUME_ID", mount.volume_id.clone()));
         }
+        let shape = {
+            let faults = self.faults();
+            EnvironmentShape {
+                ends_in: faults.is_on(ENVIRONMENT_CUT).then(|| pod.key.clone()),
+                unexported: faults.is_on(ENVIRONMENT_UNEXPORTED),
+            }
+        };
         let own = variables.iter().map(|(name, value)| (*name, value.as_str()));
         let given = pod.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         self.folder(&pod.id)
-            .write_environment(given.chain(own))
+            .write_environment(given.chain(own), shape)
             .map_err(|error| Problem::internal(&format!("rp_environment not written: {error}")))
     }
 

@@ -144,6 +144,9 @@ pub fn new_id(length: usize) -> String {
     "local".chars().chain(random).collect()
 }
 
+/// What the key of a pod begins with.
+pub const POD_KEY: &str = "local-pod-";
+
 /// A new key; never of the shape of a real one.
 pub fn new_key(kind: &str) -> String {
     let random: [u8; 16] = rand::random();

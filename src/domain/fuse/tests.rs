@@ -75,7 +75,7 @@ fn a_bill_without_a_proven_fuse_is_open_ended() {
     assert_eq!(none.text, "no fuse is proven: the bill is open-ended, $0.69 for every hour");
     assert_eq!((none.seconds, none.usd), (None, None));
     let promised = longest_unattended(price(), &auto_stop(vec![job(Some(true))]));
-    let told = "no fuse is proven: the bill is open-ended, $0.69 for every hour (unproven: auto_stop promises 2 h 13 min, $1.53)";
+    let told = "no fuse is proven: the bill is open-ended, $0.69 for every hour (unproven: auto_stop promises 1 h 55 min, $1.31)";
     assert_eq!(promised.text, told);
     let endless = FuseReport { stops_within_sec: None, ..armed(1) };
     assert_eq!(longest_unattended(price(), &[endless]).seconds, None);
@@ -84,11 +84,11 @@ fn a_bill_without_a_proven_fuse_is_open_ended() {
 #[test]
 fn an_auto_stop_is_unproven_until_the_pods_own_way_to_stop_was_proven() {
     let [fuse] = &auto_stop(vec![job(Some(true))])[..] else { panic!() };
-    // 3600 + 60 + 4905 since the launch, of which ten minutes are over.
-    assert_eq!((fuse.state, fuse.stops_within_sec), (Unproven, Some(7_965)));
+    // 3600 + 60 + 3800 since the launch, of which ten minutes are over.
+    assert_eq!((fuse.state, fuse.stops_within_sec), (Unproven, Some(6_860)));
     let jobs = JobsSeen::Known(vec![job(Some(true))]);
     let [fuse] = &FuseReport::auto_stop(&jobs, Some(&proof()), now())[..] else { panic!() };
-    assert_eq!((fuse.state, fuse.age_sec, fuse.stops_within_sec), (Armed, Some(300), Some(7_965)));
+    assert_eq!((fuse.state, fuse.age_sec, fuse.stops_within_sec), (Armed, Some(300), Some(6_860)));
     assert_eq!((fuse.proof.as_ref(), fuse.proven_at), (Some(&proof().what), Some(proof().at)));
 }
 
@@ -108,10 +108,10 @@ fn a_lost_wrapper_is_dead_and_unknown_is_not_off() {
 #[test]
 fn a_clock_that_is_off_neither_lengthens_nor_wraps_a_bound() {
     for (started_at, within) in [
-        (Some(now() + minutes(600)), 8_565),
+        (Some(now() + minutes(600)), 7_460),
         (Some(now() - minutes(100_000)), 0),
-        (Some(DateTime::<Utc>::MAX_UTC), 8_565),
-        (None, 8_565),
+        (Some(DateTime::<Utc>::MAX_UTC), 7_460),
+        (None, 7_460),
     ] {
         let [fuse] = &auto_stop(vec![LiveJob { started_at, ..job(Some(true)) }])[..] else {
             panic!()
@@ -151,13 +151,16 @@ fn a_watchdog_is_armed_only_with_a_proven_way_to_stop() {
         stops_within: Some(Duration::from_secs(3900)),
         said: "heard of 20 s ago".into(),
     };
-    let state = |seen: Option<&WatchdogSeen>| FuseReport::watchdog(seen, now()).state;
-    assert_eq!(state(None), Off);
-    assert_eq!(state(Some(&seen(true, Some(proof())))), Armed);
-    assert_eq!(state(Some(&seen(false, Some(proof())))), Dead);
-    let unproven = FuseReport::watchdog(Some(&seen(true, None)), now());
+    let told = |watchdog: &Watchdog| FuseReport::watchdog(watchdog, now());
+    let state = |lives, stop_path| told(&Watchdog::Seen(seen(lives, stop_path))).state;
+    assert_eq!(told(&Watchdog::Off).state, Off);
+    assert_eq!(state(true, Some(proof())), Armed);
+    assert_eq!(state(false, Some(proof())), Dead);
+    let unproven = told(&Watchdog::Seen(seen(true, None)));
     assert!(unproven.why.starts_with("armed (stop path unverified)"), "{unproven:?}");
     assert_eq!((unproven.state, unproven.stops_within_sec), (Unproven, Some(3900)));
+    let unknown = told(&Watchdog::Unknown("no answer".into()));
+    assert_eq!((unknown.state, unknown.why.as_str()), (Unproven, "no answer"));
 }
 
 fn deadman() -> DeadmanSeen {

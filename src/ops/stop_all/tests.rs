@@ -167,3 +167,19 @@ async fn a_pod_that_one_list_hides_is_stopped_all_the_same() {
     let failure = stop.run().await.unwrap_err();
     assert_eq!((failure.still_billing, cloud.sent()), (StillBilling::Unknown, 0));
 }
+
+/// A05: a list that is older than a start shows EXITED. Only the pod's own page says that it is off,
+/// and one that cannot be read is asked to stop.
+#[tokio::test]
+async fn a_list_that_is_older_than_a_start_calls_no_pod_off() {
+    let old = || vec![Ok(vec![pod("ours", "lts-replication", "EXITED", true)])];
+    let page = |status| Ok(vec![pod("ours", "lts-replication", status, true)]);
+    let looks = vec![page("RUNNING"), page("EXITED")];
+    let (stop, cloud) = self::stop(Some(CONFIG), Scripted::new(old(), looks));
+    let answer = stop.run_one("hippocampus").await.unwrap();
+    assert_eq!((sent(&cloud), answer.pods[0].off), (vec!["ours".to_owned()], true));
+    let silent = vec![Err(CloudErrorKind::Server)];
+    let (stop, cloud) = self::stop(Some(CONFIG), Scripted::new(old(), silent));
+    let answer = stop.run_one("hippocampus").await.unwrap();
+    assert!(!sent(&cloud).is_empty() && answer.may_still_bill, "{answer:?}");
+}

@@ -1,13 +1,16 @@
 //! A state folder that is not as it should be: what spends is refused in words, and the pod can be
 //! stopped all the same.
 
-use super::fixture::{Fixture, POD, VEHICLE, ensure};
-use podtether::error::FailureKind;
+use super::fixture::{Fixture, POD, QUICK, VEHICLE, ensure};
+use podtether::apply::Settings;
+use podtether::error::{FailureKind, StillBilling};
 use podtether::ledger::{Action, Event, Ledger};
-use podtether::ops::{StopStatus, Tether};
+use podtether::ops::{EnsureStatus, StopStatus, Tether};
+use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// Nothing is started, the reason is told, and a stop works.
 async fn starts_nothing_and_stops(fixture: &Fixture, tether: &Tether, reason: &str) {
@@ -136,4 +139,78 @@ async fn in_a_read_only_state_folder_nothing_is_started_and_a_stop_works() {
     let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(&disk.0).status().unwrap();
     assert!(remounted.success());
     starts_nothing_and_stops(&fixture, &tether, "mend the folder's permissions").await;
+}
+
+/// What stood in a journal that cannot be read is not known: for as long as a new pod may be hidden
+/// nothing is created, and everybody is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_corrupt_journal_nothing_is_created_for_a_while_and_it_is_said() {
+    let fixture = Fixture::new();
+    let path = fixture.ledger().path();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "no journal at all\nnor this\n").unwrap();
+    let tether = fixture.tether().await;
+    let failure = tether.ensure_pod(&ensure(0)).await.unwrap_err();
+    assert_eq!(
+        (failure.kind, failure.still_billing, failure.retryable),
+        (FailureKind::Refused, StillBilling::Unknown, true),
+        "{failure:?}"
+    );
+    let status = tether.pod_status(None).await.unwrap();
+    assert!(status.message.contains("was set aside as"), "{}", status.message);
+    assert_eq!(tether.stop_pod(VEHICLE).await.unwrap().status, StopStatus::StopUnconfirmed);
+    let report = tether.spend_report().await.unwrap();
+    assert!(report.covers.contains("was set aside as"), "{}", report.covers);
+    // A question for the balance is a POST too.
+    assert!(fixture.changes().iter().all(|change| change.path == "/graphql"));
+    let later = tether.with_settings(Settings { absent_after: Duration::ZERO, ..QUICK });
+    let answer = later.ensure_pod(&ensure(45)).await.unwrap();
+    assert_eq!(answer.status, Some(EnsureStatus::Running), "{answer:?}");
+    assert!(answer.warnings.iter().any(|warning| warning.contains("was set aside as")));
+}
+
+fn rename(fixture: &Fixture) {
+    let text = fs::read_to_string(fixture.config_file()).unwrap();
+    let text = text.replace("rover-pod", "crawler-pod").replace("  rover:", "  crawler:");
+    fs::write(fixture.config_file(), text).unwrap();
+}
+
+/// Whoever renames a vehicle while its pod runs is told whose the pod is, and every way of stopping it
+/// goes on working: by the old name, and with everything else.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pod_of_a_renamed_vehicle_is_told_and_can_be_stopped() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    for way in ["tool", "--vehicle", "--all"] {
+        fixture.running(&tether).await;
+        let before = fs::read_to_string(fixture.config_file()).unwrap();
+        rename(&fixture);
+        let renamed = fixture.tether().await;
+        let failure = renamed.ensure_pod(&ensure(0)).await.unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Refused);
+        let whose = "created by podtether for a vehicle that is not declared here";
+        assert!(failure.message.contains(whose), "{}", failure.message);
+        match way {
+            "tool" => {
+                let answer = renamed.stop_pod(VEHICLE).await.unwrap();
+                assert_eq!(answer.status, StopStatus::Stopped);
+                assert!(answer.message.contains("not declared any more"), "{}", answer.message);
+            }
+            "--vehicle" => {
+                let (code, json) = fixture.stop(&["--vehicle", VEHICLE]).await;
+                assert_eq!((code, &json["pods"][0]["off"]), (0, &json!(true)), "{json}");
+            }
+            _ => {
+                let (code, json) = fixture.stop_all().await;
+                assert_eq!((code, &json["pods"][0]["vehicle"]), (0, &json!(VEHICLE)), "{json}");
+                assert_eq!(json["no_pod"], json!(["crawler"]));
+            }
+        }
+        assert_eq!(fixture.status().await, "EXITED", "{way}");
+        fs::write(fixture.config_file(), before).unwrap();
+    }
+    // A name that was never a vehicle's stays a slip, and asks nobody anything.
+    rename(&fixture);
+    let failure = fixture.tether().await.stop_pod("rovr").await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::BadInput, "{failure:?}");
 }

@@ -176,6 +176,24 @@ impl Fixture {
         tether.with_settings(QUICK)
     }
 
+    pub async fn stop_all(&self) -> (i32, Value) {
+        self.stop(&["--all"]).await
+    }
+
+    /// `podtether stop --json`: its exit code and what it printed.
+    pub async fn stop(&self, arguments: &[&str]) -> (i32, Value) {
+        let ran = tokio::process::Command::new(program())
+            .args(["stop", "--json", "--config", self.config_file().to_str().unwrap()])
+            .args(arguments)
+            .env_clear()
+            .env("HOME", self.path(""))
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .output()
+            .await
+            .unwrap();
+        (ran.status.code().unwrap(), serde_json::from_slice(&ran.stdout).unwrap())
+    }
+
     pub fn running_cloud(&self) -> RunningCloud {
         find(&self.state()).unwrap()
     }
@@ -269,8 +287,19 @@ impl Fixture {
         own[0]["id"].as_str().unwrap().to_owned()
     }
 
+    /// The requests with the account's key.
     pub fn requests(&self) -> Vec<Request> {
+        self.requests_by(false)
+    }
+
+    /// The requests of pods with their own keys: those of a watchdog come when it pleases.
+    pub fn requests_of_pods(&self) -> Vec<Request> {
+        self.requests_by(true)
+    }
+
+    fn requests_by(&self, pods: bool) -> Vec<Request> {
         lines(&self.state().join("requests.jsonl"))
+            .filter(|line| line["by_pod"] == pods)
             .map(|line| Request {
                 at: line["at"].as_str().unwrap().to_owned(),
                 method: line["method"].as_str().unwrap().to_owned(),

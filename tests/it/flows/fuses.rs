@@ -20,20 +20,23 @@ fn of(answer: &PodStatusAnswer, name: FuseName) -> Vec<FuseReport> {
 }
 
 /// A07, A17, A22: a fuse is armed only for what was proven. A supervise is one while its process lives;
-/// killed, it is dead, whoever gets its number; and a job's auto-stop is a promise.
+/// killed, it is dead, whoever gets its number; and on a pod whose key may not stop it, watchdog and
+/// auto-stop are promises.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_fuse_is_told_with_its_proof_and_the_bill_with_the_slowest_proven_one() {
     use FuseName::{AutoStop, Deadman, Supervise, Watchdog};
     use FuseState::{Armed, Dead, Off, Unproven};
     let fixture = Fixture::new();
     let tether = fixture.tether().await;
+    fixture.set_faults(&["pod-key-read-only"]).await;
     let ensured = fixture.running(&tether).await;
-    let all_off = [(AutoStop, Off), (Supervise, Off), (Watchdog, Off), (Deadman, Off)];
-    assert_eq!(states(&ensured.fuses), all_off);
+    let none = [(AutoStop, Off), (Supervise, Off), (Watchdog, Unproven), (Deadman, Off)];
+    assert_eq!(states(&ensured.fuses), none);
     let open_ended = "no fuse is proven: the bill is open-ended, $0.69 for every hour";
-    assert_eq!(ensured.unattended.unwrap().text, open_ended);
+    let text = ensured.unattended.unwrap().text;
+    assert!(text.starts_with(open_ended) && text.contains("watchdog promises 3 h"), "{text}");
     let answer = status(&tether).await;
-    assert_eq!(states(&answer.fuses), all_off);
+    assert_eq!(states(&answer.fuses), none);
     assert!(answer.message.contains("$0.69 for every hour"), "{}", answer.message);
 
     let job = RunJobRequest {
@@ -49,7 +52,7 @@ async fn every_fuse_is_told_with_its_proof_and_the_bill_with_the_slowest_proven_
     assert_eq!((auto_stop.state, &auto_stop.proof), (Unproven, &None));
     // The ceiling, the kill grace and every try of the pod's own stop.
     let within = auto_stop.stops_within_sec.unwrap();
-    assert!((5_000..=600 + 60 + 4_905).contains(&within), "{within}");
+    assert!((4_000..=600 + 60 + 3_800).contains(&within), "{within}");
     let text = answer.unattended.unwrap().text;
     assert!(text.starts_with(open_ended) && text.contains("auto_stop promises"), "{text}");
 
@@ -92,6 +95,40 @@ async fn every_fuse_is_told_with_its_proof_and_the_bill_with_the_slowest_proven_
     let answer = status(&tether).await;
     assert_eq!((answer.fuses.len(), answer.grade), (0, Some(Grade::ApiSays)), "{answer:?}");
     assert!(answer.evidence.iter().any(|known| known.field == "billing"), "{answer:?}");
+}
+
+/// A07: what proves that the watchdog may stop its pod proves it of a job's auto-stop, and the worst
+/// case of a launch is counted until the watchdog's deadline instead of being open-ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proven_watchdog_proves_auto_stop_and_bounds_a_job_that_is_left() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let job = |name: &str| RunJobRequest {
+        name: name.to_owned(),
+        command: "sleep 600".to_owned(),
+        max_runtime_sec: Some(600),
+        dry_run: true,
+        ..RunJobRequest::default()
+    };
+    let plan = tether.run_job(&job("left")).await.unwrap();
+    let told = plan.worst_case.join("\n");
+    assert!(told.contains("until the slowest proven fuse, watchdog"), "{told}");
+    assert!(!told.contains("open-ended"), "{told}");
+    // Deadline, two looks and a stop: $0.69 an hour for 3 h 10 min, and the volume.
+    let usd = plan.worst_case_usd.micros();
+    assert!((2_100_000..2_230_000).contains(&usd), "{told}");
+    let kept = RunJobRequest { auto_stop: true, dry_run: false, ..job("kept") };
+    tether.run_job(&kept).await.unwrap();
+    let answer = status(&tether).await;
+    let [auto_stop] = &of(&answer, FuseName::AutoStop)[..] else { panic!("{answer:?}") };
+    assert_eq!(auto_stop.state, FuseState::Armed, "{auto_stop:?}");
+    assert!(auto_stop.proof.is_some() && auto_stop.age_sec.is_some(), "{auto_stop:?}");
+    fixture.set_faults(&["pod-key-read-only"]).await;
+    tether.stop_pod(VEHICLE).await.unwrap();
+    fixture.running(&tether).await;
+    let told = tether.run_job(&job("left")).await.unwrap().worst_case.join("\n");
+    assert!(told.contains("open-ended") && !told.contains("watchdog"), "{told}");
 }
 
 /// A run that ends in good order leaves no fuse behind, and its summary carries the grade of its stop.

@@ -24,5 +24,6 @@ mod stop_supervised;
 pub mod supervised;
 pub mod twin;
 mod watch;
+mod watchdog;
 mod whole_loop;
 mod why;

@@ -1,7 +1,7 @@
 //! An account that is not as declared, as the provider's lists show it: doubt refuses what spends.
 
 use super::fixture::{Fixture, VEHICLE, ensure};
-use podtether::error::FailureKind;
+use podtether::error::{FailureKind, StillBilling};
 use podtether::ops::{EnsureStatus, StopStatus};
 use serde_json::json;
 
@@ -28,6 +28,32 @@ async fn a_pod_of_nobody_or_a_price_of_nothing_refuses_a_start() {
         assert!(failure.message.contains(words), "{faults:?}: {failure}");
     }
     assert_eq!(fixture.changes().len(), changes, "nothing was sent");
+}
+
+/// B06: a list without an end is no list. Nothing is started on it, and nothing is called off by it; the
+/// pod that the journal knows is stopped all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_goes_round_and_round_starts_nothing_and_keeps_no_pod_running() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let changes = fixture.changes().len();
+    fixture.set_faults(&["repeated-cursor"]).await;
+    let failure = tether.ensure_pod(&ensure(1)).await.unwrap_err();
+    assert!(failure.message.contains("repeats the page"), "{failure}");
+    assert_ne!(failure.still_billing, StillBilling::No, "{failure}");
+    assert_eq!(fixture.changes().len(), changes, "nothing was sent");
+    assert_eq!(tether.stop_pod(VEHICLE).await.unwrap().status, StopStatus::Stopped);
+    fixture.set_faults(&[]).await;
+    assert_eq!(fixture.status().await, "EXITED");
+    // Everything at once, too; what else the account has is not known then, and that is said.
+    fixture.running(&tether).await;
+    fixture.set_faults(&["repeated-cursor"]).await;
+    let (code, told) = fixture.stop_all().await;
+    assert_eq!((code, &told["pods"][0]["off"]), (6, &json!(true)), "{told}");
+    assert!(told["not_listed"].as_str().unwrap().contains("repeats the page"), "{told}");
+    fixture.set_faults(&[]).await;
+    assert_eq!(fixture.status().await, "EXITED");
 }
 
 /// A05, E16: words that are not known, and times that cannot be, lead to no second pod and no bill

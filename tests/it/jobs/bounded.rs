@@ -101,16 +101,6 @@ fn a_gpu_that_hangs_hides_nothing_else() {
     eventually("the end of what hung", || is_gone(pid.trim()).then_some(()));
 }
 
-/// What the watchdog leaves for the reader comes along, and nobody else's file does.
-#[test]
-fn the_watchdogs_heartbeat_comes_with_the_look() {
-    let bench = Bench::new();
-    assert_eq!(bench.look(None).pod.watchdog, None);
-    fs::create_dir(bench.path("tmp/podtether")).unwrap();
-    fs::write(bench.path("tmp/podtether/watchdog"), "ticks=3\nstate=armed\n").unwrap();
-    assert_eq!(bench.look(None).pod.watchdog.unwrap(), b"ticks=3\nstate=armed\n");
-}
-
 /// E04, on a disk that is really full: neither the result nor the auto-stop is lost, and no further job
 /// is let onto it. Needs the right to mount.
 #[test]

@@ -2,6 +2,7 @@
 //! They run on Linux, as on a pod.
 #![cfg(target_os = "linux")]
 
+mod arming;
 mod bounded;
 mod exec;
 mod launch;
@@ -10,6 +11,7 @@ mod probe;
 mod scripts;
 mod status;
 mod stop;
+mod watchdog;
 mod wrapper;
 
 use chrono::Utc;
@@ -50,6 +52,11 @@ impl Bench {
     pub fn with(mut self, key: &str, value: &str) -> Self {
         self.extra.insert(key.to_owned(), value.to_owned());
         self
+    }
+
+    /// The same for a bench that is in use.
+    pub fn set(&mut self, key: &str, value: &str) {
+        self.extra.insert(key.to_owned(), value.to_owned());
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

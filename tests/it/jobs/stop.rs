@@ -41,13 +41,16 @@ fn no_way_to_stop_is_believed() {
     let calls = fs::read_to_string(bench.path("tmp/calls")).unwrap();
     let lines: Vec<&str> = calls.lines().collect();
     assert_eq!(lines.len(), 4, "{calls}");
-    for at in [0, 3] {
+    for (at, body, address) in [
+        (0, r#"{"action":"stop"}"#, "/v2/pods/pod1/action"),
+        (1, r#"podStop(input: {podId: \"pod1\"})"#, "/graphql"),
+    ] {
         assert!(lines[at].starts_with("curl "), "{calls}");
         assert!(lines[at].contains("-X POST"), "{calls}");
-        assert!(lines[at].contains("-d {\"action\":\"stop\"}"), "{calls}");
-        assert!(lines[at].ends_with("https://api.runpod.io/v2/pods/pod1/action"), "{calls}");
+        assert!(lines[at].contains(body), "{calls}");
+        assert!(lines[at].ends_with(&format!("https://api.runpod.io{address}")), "{calls}");
     }
-    assert_eq!(lines[1..3], ["runpodctl pod stop pod1", "runpodctl stop pod pod1"]);
+    assert_eq!(lines[2..4], ["runpodctl pod stop pod1", "runpodctl stop pod pod1"]);
     assert_eq!(bench.status(&spec.job_id).state, JobState::Failed);
 }
 

@@ -1,7 +1,7 @@
 //! Pages of a list: `limit` and `cursor`. The live API has had them since September 2026, its
 //! published schema of August has not.
 
-use super::super::faults::SECOND_PAGE;
+use super::super::faults::{REPEATED_CURSOR, SECOND_PAGE};
 use super::super::problem::Problem;
 use super::super::twin::Twin;
 use super::call::Call;
@@ -17,6 +17,14 @@ pub fn page(
     name: &str,
     items: Vec<(String, Value)>,
 ) -> Result<Value, Problem> {
+    if twin.faults().happens(REPEATED_CURSOR) {
+        // B06: it goes round and round, wherever it is asked to go on.
+        let all: Vec<Value> = items.into_iter().map(|(_, item)| item).collect();
+        return Ok(json!({
+            name: all,
+            "pagination": {"hasNextPage": true, "nextCursor": "the same again"},
+        }));
+    }
     // B06: a list of one entry is whole; there is nothing to leave for a second page.
     let is_split = items.len() > 1 && twin.faults().happens(SECOND_PAGE);
     cut(call, name, items, if is_split { 1 } else { LARGEST_PAGE })

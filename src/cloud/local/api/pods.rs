@@ -100,13 +100,21 @@ pub async fn delete(twin: &Arc<Twin>, id: &str) -> Result<Answer, Problem> {
 }
 
 pub async fn action(twin: &Arc<Twin>, call: &Call, id: &str) -> Result<Answer, Problem> {
-    let action = read_action(&call.json()?)?;
+    act(twin, &read_action(&call.json()?)?, id).await
+}
+
+/// Stops a pod, as another interface than this one asks for it.
+pub async fn stop(twin: &Arc<Twin>, id: &str) -> Result<Answer, Problem> {
+    act(twin, "stop", id).await
+}
+
+async fn act(twin: &Arc<Twin>, action: &str, id: &str) -> Result<Answer, Problem> {
     let found = twin.document().pod(id).cloned();
     let pod = found.ok_or_else(|| Problem::not_found("pod"))?;
-    shown::refuse_action(twin, &pod, &action)?;
-    allow(pod.status, &action)?;
+    shown::refuse_action(twin, &pod, action)?;
+    allow(pod.status, action)?;
     let has_volume = pod.mount.is_some();
-    match action.as_str() {
+    match action {
         "stop" if twin.faults().happens(STOP_WITHOUT_EFFECT) => get(twin, id),
         "stop" if has_volume && twin.faults().happens(STOP_REFUSED) => Err(Problem::bad_request(
             "Pods with network volumes attached cannot be stopped, only terminated.",

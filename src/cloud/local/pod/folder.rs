@@ -36,13 +36,25 @@ pub struct Machine {
     pub cuda: String,
 }
 
-/// What a pod lacks.
+/// What is out of the ordinary with a pod's programs.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Missing {
-    /// rsync, which apt-get brings.
-    pub rsync: bool,
-    /// Everything that apt-get could bring.
-    pub packages: bool,
+pub struct OddPrograms {
+    /// No rsync, which apt-get brings.
+    pub no_rsync: bool,
+    /// Nothing that apt-get could bring.
+    pub no_packages: bool,
+    pub no_runpodctl: bool,
+    /// Seconds by which `date` is wrong. Files keep the machine's time, as those of a file server do.
+    pub date_off_by: Option<i64>,
+}
+
+/// What is out of the ordinary with the environment file.
+#[derive(Clone, Debug, Default)]
+pub struct EnvironmentShape {
+    /// The file ends in the middle of this value.
+    pub ends_in: Option<String>,
+    /// No `export`, and single quotes.
+    pub unexported: bool,
 }
 
 /// A pod's folder.
@@ -108,7 +120,7 @@ impl Folder {
     }
 
     /// Makes what is missing, and the stand-ins anew: they name this very program.
-    pub fn prepare(&self, program: &Path, machine: &Machine, missing: Missing) -> io::Result<()> {
+    pub fn prepare(&self, program: &Path, machine: &Machine, odd: OddPrograms) -> io::Result<()> {
         for folder in [self.home(), self.disk().join("tmp"), self.disk().join("etc")] {
             std::fs::create_dir_all(folder)?;
         }
@@ -117,10 +129,17 @@ impl Folder {
         std::fs::set_permissions(&self.dir, std::fs::Permissions::from_mode(0o700))?;
         std::fs::write(self.machine(), serde_json::to_string(machine)?)?;
         let (program, pod) = (text(program)?, text(&self.dir)?);
-        self.take_away(missing)?;
+        self.take_away(odd)?;
         // apt-get too: a command that is meant for a pod must not change this machine.
         for name in ["runpodctl", "nvidia-smi", "apt-get"] {
             self.stand_in(name, &[program, "pod-shim", "--pod", pod, name])?;
+        }
+        if odd.no_runpodctl {
+            std::fs::remove_file(self.bin().join("runpodctl"))?;
+        }
+        match odd.date_off_by {
+            Some(seconds) => self.wrong_date(seconds)?,
+            None => ignore_missing(std::fs::remove_file(self.bin().join("date")))?,
         }
         for name in ["setsid", "timeout"] {
             if find_program(name).is_none() {
@@ -130,13 +149,25 @@ impl Folder {
         self.stand_in("podtether", &[program])
     }
 
-    fn take_away(&self, missing: Missing) -> io::Result<()> {
+    /// A `date` that is off. GNU's takes a moment as `-d @SECONDS`, BSD's as `-r SECONDS`.
+    fn wrong_date(&self, seconds: i64) -> io::Result<()> {
+        self.write_program(
+            "date",
+            &format!(
+                "at=$(($(/bin/date +%s) + {seconds}))\n\
+                 /bin/date -d @0 +%s >/dev/null 2>&1 && exec /bin/date -d \"@$at\" \"$@\"\n\
+                 exec /bin/date -r \"$at\" \"$@\"\n"
+            ),
+        )
+    }
+
+    fn take_away(&self, odd: OddPrograms) -> io::Result<()> {
         ignore_missing(std::fs::remove_dir_all(self.without_rsync()))?;
         ignore_missing(std::fs::remove_file(self.no_packages()))?;
-        if missing.packages {
+        if odd.no_packages {
             std::fs::write(self.no_packages(), "")?;
         }
-        if !missing.rsync {
+        if !odd.no_rsync {
             return Ok(());
         }
         std::fs::create_dir(self.without_rsync())?;
@@ -154,8 +185,12 @@ impl Folder {
 
     fn stand_in(&self, name: &str, words: &[&str]) -> io::Result<()> {
         let command = join_quoted(words.iter().copied());
+        self.write_program(name, &format!("exec {command} \"$@\"\n"))
+    }
+
+    fn write_program(&self, name: &str, text: &str) -> io::Result<()> {
         let path = self.bin().join(name);
-        std::fs::write(&path, format!("#!/usr/bin/env bash\nexec {command} \"$@\"\n"))?;
+        std::fs::write(&path, format!("#!/usr/bin/env bash\n{text}"))?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
     }
 
@@ -183,18 +218,26 @@ impl Folder {
     pub fn write_environment<'a>(
         &self,
         variables: impl Iterator<Item = (&'a str, &'a str)>,
+        shape: EnvironmentShape,
     ) -> io::Result<()> {
         let upper = |name: &str| {
             let mut bytes = name.bytes();
             bytes.next().is_some_and(|byte| byte.is_ascii_uppercase() || byte == b'_')
                 && bytes.all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
         };
-        let lines: String = variables
+        let (export, quote) = if shape.unexported { ("", '\'') } else { ("export ", '"') };
+        let mut lines: String = variables
             .filter(|(name, _)| upper(name) && !name.starts_with("PUBLIC_KEY"))
             .map(|(name, value)| {
-                format!("export {name}=\"{}\"\n", value.lines().next().unwrap_or_default())
+                let value = value.lines().next().unwrap_or_default();
+                format!("{export}{name}={quote}{value}{quote}\n")
             })
             .collect();
+        if let Some((at, value)) =
+            shape.ends_in.and_then(|value| Some((lines.find(&value)?, value)))
+        {
+            lines.truncate(at + value.len() / 2);
+        }
         let path = self.environment();
         let new = path.with_extension("new");
         let options = std::fs::OpenOptions::new()
@@ -276,7 +319,7 @@ mod tests {
             ("TWO_LINES", "first\nsecond"),
             ("9BAD", "x"),
         ];
-        folder.write_environment(variables.into_iter()).unwrap();
+        folder.write_environment(variables.into_iter(), EnvironmentShape::default()).unwrap();
         assert_eq!(
             std::fs::read_to_string(folder.environment()).unwrap(),
             "export RUNPOD_POD_ID=\"local1\"\nexport TWO_LINES=\"first\"\n"

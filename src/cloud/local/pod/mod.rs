@@ -8,7 +8,7 @@ mod processes;
 mod session;
 mod sshd;
 
-pub use folder::{Folder, Machine, Missing, find_program};
+pub use folder::{EnvironmentShape, Folder, Machine, OddPrograms, find_program};
 pub use mishap::{Mishap, give_pids_away};
 pub use processes::{kill_all, kill_wrapper};
 pub use sshd::{Setup as SshdSetup, Sshd};

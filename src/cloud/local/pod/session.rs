@@ -13,6 +13,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,6 +42,18 @@ pub struct Session {
     queued: Arc<AtomicUsize>,
     received: Arc<Mutex<Received>>,
     group: Option<Pid>,
+    on_terminal: bool,
+}
+
+impl Drop for Session {
+    /// The end of script(1), which heeds no HUP, hangs the terminal up, as the end of a connection does.
+    fn drop(&mut self) {
+        if self.on_terminal
+            && let Some(group) = self.group
+        {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
 }
 
 /// The side of a command that runs on its own.
@@ -54,17 +67,25 @@ pub struct Child {
 }
 
 impl Session {
-    /// Starts `bash -c COMMAND` in a process group of its own.
+    /// Starts `bash -c COMMAND` in a process group of its own, on a terminal if one was asked for.
     pub fn start(
         pod: &Pod,
         line: &[u8],
         environment: Vec<(String, String)>,
+        on_terminal: bool,
     ) -> io::Result<(Self, Child)> {
+        let program = if on_terminal { PathBuf::from("script") } else { bash() };
         #[expect(clippy::disallowed_methods, reason = "a pod's commands are processes")]
-        let mut command = std::process::Command::new(bash());
+        let mut command = std::process::Command::new(program);
+        match (on_terminal, cfg!(target_os = "linux")) {
+            (false, _) => command.arg("-c").arg(OsStr::from_bytes(line)),
+            // script(1) is what every system has for a terminal without a line of unsafe code.
+            (true, true) => command.arg("-qefc").arg(OsStr::from_bytes(line)).arg("/dev/null"),
+            (true, false) => {
+                command.args(["-q", "/dev/null", "bash", "-c"]).arg(OsStr::from_bytes(line))
+            }
+        };
         command
-            .arg("-c")
-            .arg(OsStr::from_bytes(line))
             .env_clear()
             .envs(pod.folder.session_environment(&pod.id))
             .envs(environment)
@@ -86,6 +107,7 @@ impl Session {
             queued: Arc::clone(&queued),
             received: Arc::clone(&received),
             group,
+            on_terminal,
         };
         Ok((session, Child { process, command: line.to_vec(), input, queued, received, group }))
     }

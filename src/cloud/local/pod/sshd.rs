@@ -1,4 +1,4 @@
-//! A pod's SSH server: loopback only, one user, the injected public keys, commands and nothing else.
+//! A pod's SSH server: loopback only, one user, the injected public keys, commands, on a terminal or without.
 
 use super::folder::Folder;
 use super::host::Pod;
@@ -201,6 +201,7 @@ fn doubled(
 #[derive(Default)]
 struct OneChannel {
     environment: Vec<(String, String)>,
+    on_terminal: bool,
     running: Option<Running>,
 }
 
@@ -288,7 +289,13 @@ impl Handler for Connection {
         _: &[(russh::Pty, u32)],
         session: &mut Session,
     ) -> Result<(), Self::Error> {
-        session.channel_failure(id)
+        match self.channels.get_mut(&id) {
+            Some(channel) => {
+                channel.on_terminal = true;
+                session.channel_success(id)
+            }
+            None => session.channel_failure(id),
+        }
     }
 
     async fn shell_request(
@@ -296,7 +303,10 @@ impl Handler for Connection {
         id: ChannelId,
         session: &mut Session,
     ) -> Result<(), Self::Error> {
-        session.channel_failure(id)
+        match self.channels.get(&id).is_some_and(|channel| channel.on_terminal) {
+            true => self.exec_request(id, b"exec bash -l", session).await,
+            false => session.channel_failure(id),
+        }
     }
 
     async fn subsystem_request(
@@ -318,7 +328,7 @@ impl Handler for Connection {
         let idle = self.channels.get_mut(&id).filter(|one| open && one.running.is_none());
         let Some(channel) = idle else { return session.channel_failure(id) };
         let environment = std::mem::take(&mut channel.environment);
-        match Running::start(&self.pod, command, environment) {
+        match Running::start(&self.pod, command, environment, channel.on_terminal) {
             Ok((running, child)) => {
                 channel.running = Some(running);
                 session.channel_success(id)?;

@@ -1,0 +1,312 @@
+//! A session: somebody with a podtether of their own over the project's one journal, who asks for this
+//! and that, and may be killed in the middle of anything.
+
+use super::dice::Dice;
+use super::promises::{Doing, Op, off_was_said};
+use super::provider::{SharedDoing, SimCloud};
+use super::shell::SimShells;
+use super::time::LaptopClock;
+use super::world::Shared;
+use chrono::{DateTime, Utc};
+use podtether::clock::SharedClock;
+use podtether::config::Config;
+use podtether::domain::Price;
+use podtether::error::{Failure, FailureKind, StillBilling};
+use podtether::ledger::Ledger;
+use podtether::ops::{EnsureRequest, RunJobRequest, StopAll, Surroundings, Tether};
+use podtether::supervise;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// What every session of a campaign shares.
+#[derive(Clone)]
+pub struct Project {
+    pub config: Config,
+    pub world: Shared,
+    pub clock: Arc<LaptopClock>,
+    pub state: PathBuf,
+}
+
+impl Project {
+    /// The journal, opened anew as by a process that starts.
+    pub fn ledger(&self) -> Ledger {
+        let clock: SharedClock = Arc::clone(&self.clock) as SharedClock;
+        Ledger::new(self.state.clone(), &self.config.path, clock)
+    }
+}
+
+/// One session.
+pub struct Session {
+    pub number: usize,
+    tether: Tether,
+    project: Project,
+    doing: SharedDoing,
+    jobs: Vec<(String, String)>,
+}
+
+/// The longest that calls may take, whatever goes wrong. Reads are asked again for 20 s and may then
+/// take 30 s more.
+const LOOK_BOUND: Duration = Duration::from_secs(300);
+const CHANGE_BOUND: Duration = Duration::from_secs(900);
+const SUPERVISE_SLACK: Duration = Duration::from_secs(4 * 3600);
+
+impl Session {
+    /// A process that starts.
+    pub fn new(number: usize, project: &Project) -> Self {
+        let doing = Arc::new(Mutex::new(Doing { op: Op::Idle, price_shown: Price::Unknown }));
+        let world = project.world.clone();
+        let cloud = SimCloud { world, session: number, doing: Arc::clone(&doing) };
+        let shells =
+            SimShells { world: project.world.clone(), doing: Arc::clone(&doing), session: number };
+        let surroundings =
+            Surroundings { program: "podtether".into(), path: None, ssh_auth_sock: None };
+        let clock: SharedClock = Arc::clone(&project.clock) as SharedClock;
+        let tether = Tether::new(project.config.clone(), Arc::new(cloud), clock, surroundings)
+            .with_ledger(project.ledger())
+            .with_shells(Arc::new(shells));
+        Self { number, tether, project: project.clone(), doing, jobs: Vec::new() }
+    }
+
+    fn begin(&self, op: Op, what: &str) -> DateTime<Utc> {
+        let mut doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner);
+        *doing = Doing { op, price_shown: Price::Unknown };
+        let number = self.number;
+        let mut world = self.project.world.now();
+        world.say(|| format!("s{number} > {what}"));
+        world.truth()
+    }
+
+    fn say(&self, what: &str) {
+        let number = self.number;
+        self.project.world.now().say(|| format!("s{number} < {what}"));
+    }
+
+    /// Waits for a call, which must not take longer than `bound`.
+    async fn within<T>(
+        &self,
+        bound: Duration,
+        what: &str,
+        call: impl Future<Output = T>,
+    ) -> Option<T> {
+        let answer = tokio::time::timeout(bound, call).await.ok();
+        if answer.is_none() {
+            let broken = format!("s{}: {what} took longer than {bound:?}", self.number);
+            self.project.world.now().promises.break_one(broken);
+        }
+        answer
+    }
+
+    fn pod_name(&self, vehicle: &str) -> String {
+        let vehicles = &self.project.config.vehicles;
+        let found = vehicles.iter().find(|one| one.name.0 == vehicle);
+        found.map(|one| one.pod_name.clone()).unwrap_or_default()
+    }
+
+    fn off(&self, vehicle: &str, asked: DateTime<Utc>, what: &str) {
+        let who = format!("s{} ({what})", self.number);
+        let pod_name = self.pod_name(vehicle);
+        off_was_said(&mut self.project.world.now(), &pod_name, asked, &who);
+    }
+
+    /// A failure that says "nothing bills" is a promise as well, unless nothing was asked for.
+    fn failed(&self, vehicle: &str, asked: DateTime<Utc>, what: &str, failure: &Failure) {
+        self.say(&format!("{what} failed: {failure}"));
+        let is_input = matches!(failure.kind, FailureKind::BadInput | FailureKind::Config);
+        if failure.still_billing == StillBilling::No && !is_input {
+            self.off(vehicle, asked, &format!("{what}, {:?}", failure.kind));
+        }
+        if failure.kind == FailureKind::Internal {
+            let broken = format!("s{}: {failure}", self.number);
+            self.project.world.now().promises.break_one(broken);
+        }
+    }
+
+    /// ensure_pod.
+    pub async fn ensure(&self, vehicle: &str, wait: Duration, dry_run: bool) {
+        let asked = self.begin(
+            if dry_run { Op::Look } else { Op::Ensure },
+            &format!("ensure {vehicle} {wait:?}"),
+        );
+        let request = EnsureRequest { vehicle: Some(vehicle.to_owned()), dry_run, wait };
+        let call = self.tether.ensure_pod(&request);
+        match self.within(CHANGE_BOUND + wait * 2, "ensure_pod", call).await {
+            Some(Ok(answer)) => self.say(&format!("{:?}: {}", answer.status, answer.message)),
+            Some(Err(failure)) => self.failed(vehicle, asked, "ensure_pod", &failure),
+            None => {}
+        }
+    }
+
+    /// stop_pod; whether it said that the vehicle is off.
+    pub async fn stop(&self, vehicle: &str) -> bool {
+        let asked = self.begin(Op::Stop, &format!("stop {vehicle}"));
+        match self.within(CHANGE_BOUND, "stop_pod", self.tether.stop_pod(vehicle)).await {
+            Some(Ok(answer)) => {
+                self.say(&format!("{:?}: {}", answer.status, answer.message));
+                if answer.is_off() {
+                    self.off(vehicle, asked, &format!("stop_pod, {:?}", answer.status));
+                }
+                answer.is_off()
+            }
+            Some(Err(failure)) => {
+                self.failed(vehicle, asked, "stop_pod", &failure);
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// `podtether stop --all`; whether it said that nothing of ours may bill.
+    pub async fn stop_all(&self) -> bool {
+        let asked = self.begin(Op::Stop, "stop --all");
+        let cloud = SimCloud {
+            world: self.project.world.clone(),
+            session: self.number,
+            doing: Arc::clone(&self.doing),
+        };
+        let clock: SharedClock = Arc::clone(&self.project.clock) as SharedClock;
+        let stop = StopAll::new(Ok(self.project.config.clone()), Arc::new(cloud), clock);
+        match self.within(CHANGE_BOUND, "stop --all", stop.run()).await {
+            Some(Ok(answer)) => {
+                self.say(&format!("may still bill: {}", answer.may_still_bill));
+                // It knows no journal, so of a vehicle without a pod it can say no more than that.
+                for pod in answer.pods.iter().filter(|pod| pod.off) {
+                    let vehicle = pod.vehicle.clone().unwrap_or_default();
+                    let others = answer.pods.iter().filter(|one| one.vehicle == pod.vehicle);
+                    if others.clone().all(|one| one.off) {
+                        self.off(&vehicle, asked, "stop --all");
+                    }
+                }
+                !answer.may_still_bill
+            }
+            Some(Err(failure)) => {
+                self.say(&format!("failed: {failure}"));
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// run_job.
+    pub async fn launch(&mut self, vehicle: &str, dice: &mut Dice, dry_run: bool) {
+        let request = job(vehicle, dice, dry_run);
+        let op = if dry_run { Op::Look } else { Op::Launch { is_forced: request.force } };
+        let asked = self.begin(op, &format!("run_job {vehicle} {:?}", request.max_runtime_sec));
+        match self.within(CHANGE_BOUND, "run_job", self.tether.run_job(&request)).await {
+            Some(Ok(answer)) => {
+                self.say(&format!(
+                    "launched {}",
+                    answer.job_id.split('_').next().unwrap_or_default()
+                ));
+                self.jobs.push((vehicle.to_owned(), answer.job_id));
+            }
+            Some(Err(failure)) => self.failed(vehicle, asked, "run_job", &failure),
+            None => {}
+        }
+    }
+
+    /// job_status of the last job.
+    pub async fn job_status(&self) {
+        let Some((vehicle, job)) = self.jobs.last() else { return };
+        self.begin(Op::Look, "job_status");
+        let call = self.tether.job_status(job, 5, Some(vehicle));
+        match self.within(LOOK_BOUND, "job_status", call).await {
+            Some(Ok(answer)) => self.say(answer.state.as_str()),
+            Some(Err(failure)) => self.say(&format!("failed: {failure}")),
+            None => {}
+        }
+    }
+
+    /// pod_status.
+    pub async fn pod_status(&self, vehicle: &str) {
+        self.begin(Op::Look, &format!("pod_status {vehicle}"));
+        let call = self.tether.pod_status(Some(vehicle));
+        match self.within(LOOK_BOUND, "pod_status", call).await {
+            Some(Ok(answer)) => self.say(&format!("{:?}: {}", answer.status, answer.message)),
+            Some(Err(failure)) => self.say(&format!("failed: {failure}")),
+            None => {}
+        }
+    }
+
+    /// spend_report.
+    pub async fn spend(&self) {
+        self.begin(Op::Look, "spend_report");
+        match self.within(LOOK_BOUND, "spend_report", self.tether.spend_report()).await {
+            Some(Ok(report)) => self.say(&format!("{} spent", report.total_usd)),
+            Some(Err(failure)) => self.say(&format!("failed: {failure}")),
+            None => {}
+        }
+    }
+
+    /// A supervised run.
+    pub async fn supervise(&self, vehicle: &str, dice: &mut Dice) {
+        let job = RunJobRequest { auto_stop: false, force: false, ..job(vehicle, dice, false) };
+        let ceiling = job.max_runtime_sec.and_then(|sec| u64::try_from(sec).ok()).unwrap_or(3600);
+        let options = supervise::Options {
+            job,
+            interval: Duration::from_secs(45),
+            max_wait: None,
+            backstop: Duration::from_secs(300),
+            no_stop: false,
+            sync_subdir: None,
+            summary_path: None,
+        };
+        self.begin(Op::Supervise, &format!("supervise {vehicle}, {ceiling} s"));
+        let (_keep, mut signals) = tokio::sync::mpsc::unbounded_channel();
+        let mut tell = |note| {
+            if let supervise::Note::Said(text) = note {
+                self.say(&text);
+            }
+        };
+        let run = supervise::run(&self.tether, &options, &mut signals, &mut tell);
+        let bound = Duration::from_secs(ceiling) + SUPERVISE_SLACK;
+        let Some((summary, _)) = self.within(bound, "supervise", run).await else { return };
+        let (code, may) = (summary.process_exit_code, summary.pod_may_still_be_running);
+        self.say(&format!("supervise ends with {code:?}, may still be running: {may}"));
+        if !may {
+            // What it says was read in its last call.
+            let ago = self.project.world.now().truth() - chrono::TimeDelta::minutes(5);
+            self.off(vehicle, ago, "supervise");
+        }
+        if may && code == Some(0) {
+            let broken = format!("s{}: supervise ends with 0 and the pod may run", self.number);
+            self.project.world.now().promises.break_one(broken);
+        }
+    }
+}
+
+fn job(vehicle: &str, dice: &mut Dice, dry_run: bool) -> RunJobRequest {
+    let seconds = i64::try_from(dice.time(30_000, 2 * 3_600_000).as_secs()).unwrap();
+    RunJobRequest {
+        name: "sim".to_owned(),
+        command: "true".to_owned(),
+        workdir: None,
+        auto_stop: dice.percent(50),
+        force: dice.percent(10),
+        dry_run,
+        max_runtime_sec: Some(seconds),
+        vehicle: Some(vehicle.to_owned()),
+    }
+}
+
+/// A future that is dropped in the middle, as by a kill: after so many polls.
+pub struct Killed<F> {
+    pub inner: Pin<Box<F>>,
+    pub polls: u32,
+}
+
+impl<F: Future> Future for Killed<F> {
+    /// `None` when it was killed.
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.polls == 0 {
+            return Poll::Ready(None);
+        }
+        self.polls -= 1;
+        self.inner.as_mut().poll(context).map(Some)
+    }
+}

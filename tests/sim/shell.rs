@@ -1,0 +1,260 @@
+//! The shells of simulated pods: a small model that answers the protocol of the scripts in `remote/`
+//! and refuses what they refuse.
+
+use super::dice::Dice;
+use super::faults::State;
+use super::pods::SimJob;
+use super::promises;
+use super::provider::SharedDoing;
+use super::world::{Effect, Shared, World, after};
+use async_trait::async_trait;
+use podtether::domain::{Pod, PodId, RemoteCommand, Vehicle, scripts};
+use podtether::pod::{
+    Captured, ExecLimits, ExecOutput, ExecStatus, Shell, ShellError, ShellErrorKind, Shells,
+};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// Where one session's shells come from.
+pub struct SimShells {
+    pub world: Shared,
+    pub doing: SharedDoing,
+    pub session: usize,
+}
+
+impl Shells for SimShells {
+    fn of(&self, _: &Vehicle, pod: &Pod) -> Result<Arc<dyn Shell>, ShellError> {
+        let Some(ssh) = &pod.ssh else {
+            return Err(error(ShellErrorKind::NoEndpoint, "no direct SSH endpoint"));
+        };
+        Ok(Arc::new(SimShell {
+            world: self.world.clone(),
+            doing: Arc::clone(&self.doing),
+            session: self.session,
+            pod: pod.id.clone(),
+            port: ssh.port,
+        }))
+    }
+}
+
+struct SimShell {
+    world: Shared,
+    doing: SharedDoing,
+    session: usize,
+    pod: PodId,
+    port: u16,
+}
+
+fn error(kind: ShellErrorKind, detail: &str) -> ShellError {
+    ShellError { kind, tried: "a simulated command".to_owned(), detail: detail.to_owned() }
+}
+
+/// How a command ended: its exit code and what it wrote.
+struct Ended(u32, String);
+
+#[async_trait]
+impl Shell for SimShell {
+    async fn run(
+        &self,
+        command: &RemoteCommand,
+        limits: ExecLimits,
+    ) -> Result<ExecOutput, ShellError> {
+        let argv = command.argv();
+        let name = argv.get(3).cloned().unwrap_or_default();
+        let args: Vec<&str> = argv.iter().skip(4).map(String::as_str).collect();
+        let latency = Duration::from_millis(self.world.now().dice.between(20, 300));
+        tokio::time::sleep(latency).await;
+        let (is_down, is_lost, is_there) = {
+            let mut world = self.world.now();
+            let now = world.truth();
+            let run = world.pods.iter().find(|pod| pod.id == self.pod).and_then(|pod| {
+                let (_, run) = pod.run_at(now)?;
+                (run.port == self.port && pod.bills_at(now)).then_some(run.up?)
+            });
+            let is_there = run.is_some_and(|up| up <= now);
+            let (session, pod) = (self.session, &self.pod);
+            world.say(|| format!("s{session} {pod} runs {name}"));
+            (world.is_wrong(State::ShellDown), world.is_wrong(State::ShellLost), is_there)
+        };
+        if is_down {
+            tokio::time::sleep(Duration::from_secs(15)).await;
+            return Err(error(ShellErrorKind::Unreachable, "no connection in time"));
+        }
+        if !is_there {
+            return Err(error(ShellErrorKind::Refused, "nobody listens"));
+        }
+        let ended = if name == scripts::AWAIT_EXIT.name {
+            self.await_exit(&args).await
+        } else {
+            self.answer(&name, &args, command.stdin.len())
+        };
+        if is_lost {
+            tokio::time::sleep(limits.timeout).await;
+            return Err(error(ShellErrorKind::Lost, "the link was lost"));
+        }
+        tokio::time::sleep(latency).await;
+        let bytes = ended.1.into_bytes();
+        Ok(ExecOutput {
+            status: ExecStatus::Code(ended.0),
+            stdout: Captured { total: bytes.len() as u64, bytes },
+            stderr: Captured::default(),
+        })
+    }
+}
+
+impl SimShell {
+    fn answer(&self, name: &str, args: &[&str], stdin: usize) -> Ended {
+        let mut world = self.world.now();
+        if name == scripts::POD_LOOK.name {
+            self.look(&world, args)
+        } else if name == scripts::PLACE_FILE.name {
+            place(&mut world, args, stdin)
+        } else if name == scripts::LAUNCH_JOB.name {
+            self.launch(&mut world, args)
+        } else {
+            // The list of a folder that is not there.
+            Ended(3, String::new())
+        }
+    }
+
+    fn run_of(&self, world: &World) -> Option<usize> {
+        let pod = world.pods.iter().find(|pod| pod.id == self.pod)?;
+        pod.run_at(world.truth()).map(|(at, _)| at)
+    }
+
+    /// One look: the pod, the jobs that live, and one job when it is asked for.
+    fn look(&self, world: &World, args: &[&str]) -> Ended {
+        let [mount, _, _, _, _, job, _, _] = args else { return Ended(2, String::new()) };
+        let job = match *job {
+            "-" => String::new(),
+            id => format!("job={id}\n{}", self.status(world, &format!("{mount}/jobs/{id}"))),
+        };
+        let (probe, live) = (self.probe(world), self.live(world));
+        Ended(0, format!("{probe}{live}{job}end={}\n", scripts::POD_LOOK.name))
+    }
+
+    fn probe(&self, world: &World) -> String {
+        let pod = world.pods.iter().find(|pod| pod.id == self.pod);
+        let zero =
+            pod.and_then(|pod| pod.run_at(world.truth())).is_some_and(|(_, run)| run.zero_gpus);
+        let gpu = if zero { "" } else { "gpu=550.127.05, 0, 1, 24564\n" };
+        let volume = pod.and_then(|pod| pod.volume.as_ref()).map_or("", |id| id.0.as_str());
+        let id = &self.pod;
+        format!(
+            "pod_id={id}\n{gpu}gpu_state=answers\nmount=device\nmount_free_kib=10000000\ndisk_free_kib=1000000\nrsync=yes\nuptime_s=1\nidentity={volume}\nwritable=yes\nvolume=answers\n"
+        )
+    }
+
+    /// At most once, and only what was placed whole.
+    fn launch(&self, world: &mut World, args: &[&str]) -> Ended {
+        let [dir, scripts_dir, _, ceiling, auto_stop, _] = args else {
+            return Ended(2, String::new());
+        };
+        let needs = [format!("{dir}/cmd.sh"), format!("{scripts_dir}/job_wrapper.sh")];
+        if needs.iter().any(|file| !world.placed.contains(file)) {
+            return Ended(1, String::new());
+        }
+        if world.jobs.iter().any(|job| job.dir == *dir) {
+            return Ended(0, "already_started\n".to_owned());
+        }
+        let Some(run) = self.run_of(world) else { return Ended(1, String::new()) };
+        let ceiling = Duration::from_secs(ceiling.parse().unwrap());
+        let auto_stop = *auto_stop == "1";
+        let doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        promises::a_launch(world, &self.pod, ceiling, auto_stop, doing.op);
+        let now = world.truth();
+        let (takes, code) = job_end(&mut world.dice, ceiling);
+        let ends = after(now, takes);
+        if auto_stop {
+            let late = world.dice.time(1_000, 600_000);
+            let stop = Effect::StopSelf(self.pod.clone(), run);
+            world.schedule(after(ends, late), stop);
+        }
+        world.jobs.push(SimJob {
+            dir: (*dir).to_owned(),
+            pod: self.pod.clone(),
+            run,
+            from: now,
+            ends,
+            code,
+        });
+        Ended(0, "launched 4711\n".to_owned())
+    }
+
+    fn live(&self, world: &World) -> String {
+        let (now, run) = (world.truth(), self.run_of(world));
+        let lives = |job: &&SimJob| job.pod == self.pod && Some(job.run) == run && job.ends > now;
+        let id = |job: &SimJob| job.dir.rsplit('/').next().unwrap_or_default().to_owned();
+        let lines: String =
+            world.jobs.iter().filter(lives).map(|job| format!("live={}\n", id(job))).collect();
+        format!("{lines}jobs=whole\n")
+    }
+
+    fn status(&self, world: &World, dir: &str) -> String {
+        let job = world.jobs.iter().find(|job| job.dir == dir);
+        let is_placed = world.placed.contains(&format!("{dir}/cmd.sh"));
+        match job {
+            None if is_placed => {
+                "exists=yes\nprocess=none\nexit_code=absent\nmeta=absent\nleftovers=absent\n"
+                    .to_owned()
+            }
+            None => "exists=no\n".to_owned(),
+            Some(job) => {
+                let (now, ended) = (world.truth(), world.job_end(job));
+                let is_this_boot = job.pod == self.pod && Some(job.run) == self.run_of(world);
+                let age = (now - job.from).num_seconds().max(0);
+                let code = if job.ends <= now && ended == job.ends {
+                    format!("process=dead\nexit_code=present\nexit_code_b64={}\n", base64(job.code))
+                } else if is_this_boot {
+                    "process=alive\nexit_code=absent\n".to_owned()
+                } else {
+                    "process=other_boot\nexit_code=absent\n".to_owned()
+                };
+                format!("exists=yes\nlaunch_age_s={age}\n{code}meta=absent\nleftovers=absent\n")
+            }
+        }
+    }
+
+    async fn await_exit(&self, args: &[&str]) -> Ended {
+        let [dir, seconds] = args else { return Ended(2, String::new()) };
+        let end = tokio::time::Instant::now() + Duration::from_secs(seconds.parse().unwrap());
+        loop {
+            {
+                let world = self.world.now();
+                let now = world.truth();
+                let is_over = |job: &SimJob| job.dir == *dir && world.job_end(job) <= now;
+                if world.jobs.iter().any(is_over) {
+                    return Ended(0, "ended\n".to_owned());
+                }
+            }
+            if tokio::time::Instant::now() >= end {
+                return Ended(0, "waiting\n".to_owned());
+            }
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
+    }
+}
+
+/// stdin into a file, all of it or nothing.
+fn place(world: &mut World, args: &[&str], stdin: usize) -> Ended {
+    let [path, _, bytes] = args else { return Ended(2, String::new()) };
+    if bytes.parse() != Ok(stdin) {
+        return Ended(1, String::new());
+    }
+    world.placed.insert((*path).to_owned());
+    Ended(0, String::new())
+}
+
+/// How long a job takes and how it ends; at its ceiling, with 124, when it is too long.
+fn job_end(dice: &mut Dice, ceiling: Duration) -> (Duration, u8) {
+    let takes = dice.time(1_000, 4 * 3_600_000);
+    if takes >= ceiling {
+        return (ceiling + Duration::from_secs(dice.between(0, 60)), 124);
+    }
+    (takes, if dice.percent(70) { 0 } else { 1 })
+}
+
+fn base64(code: u8) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(format!("{code}\n"))
+}

@@ -1,0 +1,66 @@
+//! Virtual time: the runtime's paused clock, a wall clock over it, and what can be wrong with a wall
+//! clock. Nothing in a campaign takes real time.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use podtether::clock::Clock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The one time line of a campaign. Wall times are milliseconds after its start.
+#[derive(Debug)]
+pub struct TimeLine {
+    start: Instant,
+    began: DateTime<Utc>,
+    /// How long the laptop has slept: wall time went on, its monotonic clock did not (C02).
+    slept_ms: AtomicI64,
+}
+
+impl TimeLine {
+    /// Begins now, on a day of the year that the campaign draws.
+    pub fn new(began: DateTime<Utc>) -> Arc<Self> {
+        Arc::new(Self { start: Instant::now(), began, slept_ms: AtomicI64::new(0) })
+    }
+
+    /// What the time truly is, at the provider and everywhere.
+    pub fn truth(&self) -> DateTime<Utc> {
+        let slept = TimeDelta::milliseconds(self.slept_ms.load(Ordering::Relaxed));
+        self.began + TimeDelta::from_std(self.start.elapsed()).unwrap() + slept
+    }
+
+    /// Time since the beginning.
+    pub fn since_start(&self) -> Duration {
+        (self.truth() - self.began).to_std().unwrap_or_default()
+    }
+
+    /// The laptop sleeps: everything on it stands still, the world goes on.
+    pub fn sleep_laptop(&self, time: Duration) {
+        let ms = i64::try_from(time.as_millis()).unwrap();
+        self.slept_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+}
+
+/// The laptop's clocks, which may be wrong by a constant.
+#[derive(Debug)]
+pub struct LaptopClock {
+    line: Arc<TimeLine>,
+    wrong_by: TimeDelta,
+}
+
+impl LaptopClock {
+    /// A clock that is wrong by so much.
+    pub const fn new(line: Arc<TimeLine>, wrong_by: TimeDelta) -> Self {
+        Self { line, wrong_by }
+    }
+}
+
+impl Clock for LaptopClock {
+    fn now(&self) -> DateTime<Utc> {
+        self.line.truth() + self.wrong_by
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.line.start.elapsed()
+    }
+}
