@@ -241,6 +241,7 @@ pub async fn cancel(
         tokio::time::sleep(PAUSE).await;
         waited += PAUSE;
     }
+    seat::withdraw(folder);
     Err(ArmError::Silent(record.pid.to_string()))
 }
 
@@ -304,6 +305,7 @@ async fn longer(record: Record, wish: &Wish) -> Result<Armed, ArmError> {
         tokio::time::sleep(PAUSE).await;
         waited += PAUSE;
     }
+    seat::withdraw(&wish.folder);
     Err(ArmError::Silent(record.pid.to_string()))
 }
 

@@ -9,6 +9,7 @@ use super::state::{self, Asked, Effect, Event, Form, Jump, Now, Outcome, Phase, 
 use crate::clock::SharedClock;
 use crate::cloud::runpod::RunPod;
 use crate::cloud::{Cloud, StopRight};
+use chrono::TimeDelta;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -195,7 +196,7 @@ fn boot_id() -> Option<String> {
 }
 
 /// Hours for people; no money is counted in them.
-fn hours(time: chrono::TimeDelta) -> f64 {
+fn hours(time: TimeDelta) -> f64 {
     time.to_std().map_or(0.0, |time| (time.as_secs_f64() / 3.6).round() / 1000.0)
 }
 
@@ -231,8 +232,11 @@ impl Fuse {
                 tracing::warn!(vehicle = %self.record.vehicle, "the deadline has come: stopping");
                 self.record.firing_since = Some(self.clock.now());
             }
-            if self.state.phase == Phase::Armed {
-                self.record.fire_at = self.state.fire_at();
+            // Clocks that are read one after the other are no news; ones that were set are.
+            let fire_at = self.state.fire_at();
+            let is_moved = (fire_at - self.record.fire_at).abs() >= TimeDelta::seconds(1);
+            if self.state.phase == Phase::Armed && (is_moved || matches!(event, Event::Extend(_))) {
+                self.record.fire_at = fire_at;
                 self.record.hours = hours(self.record.fire_at - self.record.armed_at);
             }
             self.record.slept_for_sec = self.state.slept.as_secs();

@@ -218,6 +218,11 @@ pub(super) fn put(folder: &Path, ask: &Ask) -> io::Result<()> {
     place(&folder.join(ASK), ask)
 }
 
+/// Takes a question back that nobody answered: it must not be answered hours later.
+pub(super) fn withdraw(folder: &Path) {
+    let _ = std::fs::remove_file(folder.join(ASK));
+}
+
 /// Takes a question that lies here. One for another fuse is thrown away.
 pub(super) fn taken(folder: &Path, nonce: &str) -> Option<Ask> {
     let path = folder.join(ASK);

@@ -45,6 +45,9 @@ pub struct VehicleStatus {
 /// A fuse that fires and has not stopped the pod for so long is no good news any more, in seconds.
 const OVERDUE: u64 = 180;
 
+/// A fuse that lives looks at the clock at least this often, in seconds.
+const SILENT: u64 = 90;
+
 /// What lies in a vehicle's log folder.
 #[must_use]
 pub fn look(folder: &Path) -> Seen {
@@ -106,6 +109,9 @@ pub fn status(vehicle: &str, folder: &Path, now: DateTime<Utc>) -> VehicleStatus
                     let said = record.attempts.last().map_or("", |last| last.message.as_str());
                     let code = u8::from(age(since) > OVERDUE);
                     (code, format!("fires since {}; {said}", hour(since)))
+                }
+                None if ticked > SILENT => {
+                    (1, format!("process {} lives and looks at no clock", record.pid))
                 }
                 None => {
                     let why = record.proof.why.as_ref();

@@ -28,7 +28,7 @@ async fn a_permission_that_could_not_be_asked_is_unproven_and_armed() {
     let tether = fixture.tether().await;
     fixture.running(&tether).await;
     fixture.set_faults(&["edge-1010=1@on:stop"]).await;
-    let armed = arm(&fixture, "0.001", &[]);
+    let armed = arm(&fixture, "0.004", &[]);
     assert_eq!(armed.code, 0, "{armed:?}");
     let message = armed.json["vehicle"]["message"].as_str().unwrap();
     assert!(message.starts_with("armed (stop permission unproven)"), "{message}");
@@ -43,7 +43,7 @@ async fn a_revoked_key_ends_in_stop_failed_and_in_words() {
     let fixture = Fixture::new();
     let tether = fixture.tether().await;
     fixture.running(&tether).await;
-    assert_eq!(arm(&fixture, "0.001", &["--retries", "1", "--spacing-sec", "1"]).code, 0);
+    assert_eq!(arm(&fixture, "0.004", &["--retries", "1", "--spacing-sec", "1"]).code, 0);
     fixture.set_faults(&["revoked-key"]).await;
     let summary = ended(&fixture).await;
     let told = ["outcome", "pod_may_still_be_running", "exit_code"].map(|key| summary[key].clone());
@@ -63,7 +63,7 @@ async fn a_network_that_is_away_for_a_while_uses_up_no_try() {
     let fixture = Fixture::new();
     let tether = fixture.tether().await;
     fixture.running(&tether).await;
-    assert_eq!(arm(&fixture, "0.001", &["--retries", "0", "--spacing-sec", "1"]).code, 0);
+    assert_eq!(arm(&fixture, "0.004", &["--retries", "0", "--spacing-sec", "1"]).code, 0);
     fixture.set_faults(&["request-lost=9@for:8", "edge-html=1000@for:8"]).await;
     let summary = ended(&fixture).await;
     assert_eq!(summary["outcome"], "stopped", "{summary:#}");
@@ -77,7 +77,7 @@ async fn a_provider_that_cannot_be_reached_is_asked_until_it_answers() {
     let mut fixture = Fixture::with_daemon();
     let tether = fixture.tether().await;
     fixture.running(&tether).await;
-    assert_eq!(arm(&fixture, "0.001", &["--retries", "0", "--spacing-sec", "1"]).code, 0);
+    assert_eq!(arm(&fixture, "0.004", &["--retries", "0", "--spacing-sec", "1"]).code, 0);
     fixture.daemon().kill();
     fixture
         .until("an ask in vain", async || {
@@ -106,7 +106,7 @@ async fn a_stranger_is_never_stopped() {
     let fixture = Fixture::new();
     let _ = fixture.tether().await;
     let stranger = fixture.other_pod("somebody-elses").await;
-    assert_eq!(arm(&fixture, "0.001", &[]).code, 0);
+    assert_eq!(arm(&fixture, "0.004", &[]).code, 0);
     // Told from outside that this is the pod it was armed for.
     let vehicle = fixture.tether().await.vehicle(Some(VEHICLE)).unwrap();
     let wish = Wish {
@@ -129,7 +129,7 @@ async fn a_locked_pod_ends_in_stop_failed_with_the_way_out() {
     let fixture = Fixture::new();
     let tether = fixture.tether().await;
     fixture.running(&tether).await;
-    assert_eq!(arm(&fixture, "0.001", &["--retries", "0", "--spacing-sec", "1"]).code, 0);
+    assert_eq!(arm(&fixture, "0.004", &["--retries", "0", "--spacing-sec", "1"]).code, 0);
     fixture.set_faults(&["locked"]).await;
     let summary = ended(&fixture).await;
     assert_eq!(summary["outcome"], "stop_failed", "{summary:#}");

@@ -4,12 +4,15 @@ use super::{arm, ended, pid_of, record, status, word};
 use crate::flows::fixture::{Fixture, POD, VEHICLE, ensure};
 use crate::flows::signals::WAITS;
 use crate::flows::supervised::Run;
+use crate::local_cloud::program;
+use crate::mcp::client::{Client, Era};
 use chrono::{DateTime, TimeDelta, Utc};
 use podtether::domain::{FuseName, FuseState};
 use podtether::error::FailureKind;
 use podtether::ops::RunJobRequest;
 use rustix::process::Signal;
 use serde_json::json;
+use std::process::Command;
 
 fn fire_at(fixture: &Fixture) -> DateTime<Utc> {
     record(fixture)["fire_at"].as_str().unwrap().parse().unwrap()
@@ -44,6 +47,26 @@ async fn a_pod_has_a_fuse_before_it_is_created() {
     tether.run_job(&job).await.unwrap();
     assert!(fire_at(&fixture) - Utc::now() > TimeDelta::hours(4));
     assert_eq!(word(&status(&fixture)), ("armed".into(), 0));
+}
+
+/// A20, B04, C01: the server is killed in the midst of a start. The pod runs, and so does its fuse.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_killed_in_a_start_leaves_a_fuse_that_lives() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    assert!(tether.stop_pod(VEHICLE).await.unwrap().is_off());
+    fixture.set_faults(&["reply-delayed=600@on:start"]).await;
+    let mut command = Command::new(program());
+    command.args(["mcp", "--config"]).arg(fixture.config_file()).env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", fixture.path(""));
+    let mut server = Client::start(command, Era::Initialize);
+    server.begin_call("ensure_pod", json!({"wait_sec": 0}));
+    fixture.until("a pod that runs", async || fixture.status().await == "RUNNING").await;
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    assert_eq!(word(&status(&fixture)), ("armed".into(), 0));
+    assert!(super::lives(pid_of(&record(&fixture))));
 }
 
 /// A07: what nobody could stop is not started.
