@@ -72,9 +72,7 @@ impl Tether {
         wait: Duration,
         took: Duration,
     ) -> Guarded {
-        let left = (wait.max(LONGEST_WAIT) + OVERTIME).saturating_sub(took);
-        let arm_for = left.min(wait.saturating_sub(took).max(ARM_AT_LEAST));
-        let jobs_for = left.clamp(Duration::from_secs(1), JOBS);
+        let (arm_for, jobs_for) = times(wait, took);
         let (armed, jobs) = tokio::join!(
             self.arm_within(vehicle, pod, arm_for),
             self.jobs_within(vehicle, pod, jobs_for)
@@ -123,5 +121,35 @@ impl Tether {
         let shell = self.shell(vehicle, pod)?;
         let output = shell.run(&watchdog::lease_command(lasts), RENEW).await?;
         watchdog::parse_lease(&output).map_err(|error| pod_failure(&error))
+    }
+}
+
+/// How long arming and the look at the jobs may take, side by side, when `took` of the time to `wait`
+/// are over.
+fn times(wait: Duration, took: Duration) -> (Duration, Duration) {
+    let left = wait.max(LONGEST_WAIT).saturating_add(OVERTIME).saturating_sub(took);
+    let arm_for = left.min(wait.saturating_sub(took).max(ARM_AT_LEAST));
+    (arm_for, left.clamp(Duration::from_secs(1), JOBS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clients of the protocol give up on a call after a minute.
+    #[test]
+    fn an_answer_is_never_more_than_50_seconds_away_however_long_a_boot_has_taken() {
+        let sec = Duration::from_secs;
+        for wait in 0..=45 {
+            for took in 0..=49 {
+                let (arm_for, jobs_for) = times(sec(wait), sec(took));
+                let tried = if arm_for < LEAST { Duration::ZERO } else { arm_for };
+                assert!(sec(took) + tried.max(jobs_for) <= sec(50), "{wait} {took}");
+            }
+        }
+        let arm_for = |wait, took| times(sec(wait), sec(took)).0;
+        assert_eq!((arm_for(45, 10), arm_for(0, 2)), (sec(35), ARM_AT_LEAST));
+        assert_eq!((arm_for(45, 40), arm_for(600, 599)), (sec(9), sec(5)));
+        assert!(arm_for(45, 46) < LEAST, "then it is said that it is not armed yet");
     }
 }
