@@ -5,8 +5,8 @@ use super::{Tether, vigil, watchdog_fuse};
 use crate::config::FuseHours;
 use crate::deadman;
 use crate::domain::{
-    FuseReport, JobId, JobState, JobsSeen, LiveJob, Pod, UnattendedBill, Vehicle, Watchdog,
-    longest_unattended, slowest_proven,
+    FuseName, FuseReport, JobId, JobState, JobsSeen, LiveJob, Pod, UnattendedBill, Vehicle,
+    Watchdog, longest_unattended, slowest_proven,
 };
 use crate::plan::{self, LiveJobs};
 use crate::pod::JobLook;
@@ -129,9 +129,17 @@ fn unread(id: &JobId) -> LiveJob {
 /// The slowest proven of these fuses, as one of a plan. The bound is from now on; a plan counts it
 /// from the end of what it plans, which is the safe side.
 fn plan_fuse(fuses: &[FuseReport]) -> Option<plan::Fuse> {
-    let (name, within) = slowest_proven(fuses)?;
-    let what = name.as_str().to_owned();
-    Some(plan::Fuse::Proven { what, within, not_before: Duration::ZERO })
+    let is_laptops = |fuse: &FuseReport| fuse.name == FuseName::Deadman;
+    let (laptops, others): (Vec<_>, Vec<_>) = fuses.iter().cloned().partition(is_laptops);
+    let proven = |name: FuseName, within, not_before| plan::Fuse::Proven {
+        what: name.as_str().to_owned(),
+        within,
+        not_before,
+    };
+    let others = slowest_proven(&others).map(|(name, time)| proven(name, time, Duration::ZERO));
+    // The laptop's is a time of day: over once, and not counted again from the end of a job.
+    let laptops = slowest_proven(&laptops).map(|(name, time)| proven(name, Duration::ZERO, time));
+    slower(others, laptops)
 }
 
 /// What holds for both: the later of each of their bounds.
@@ -152,7 +160,7 @@ fn slower(one: Option<plan::Fuse>, other: Option<plan::Fuse>) -> Option<plan::Fu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{FuseName, FuseState};
+    use crate::domain::FuseState;
 
     #[test]
     fn only_a_proven_fuse_takes_the_place_of_the_allowance() {
@@ -164,6 +172,11 @@ mod tests {
         assert_eq!(plan_fuse(&unproven), None);
         let proven = [fuse(FuseState::Armed, 60), fuse(FuseState::Armed, 90)];
         assert_eq!(plan_fuse(&proven), Some(bounds("supervise", 90, 0)));
+        // A time of day is no time after a job.
+        let laptops = FuseReport { name: FuseName::Deadman, ..fuse(FuseState::Armed, 3600) };
+        assert_eq!(plan_fuse(std::slice::from_ref(&laptops)), Some(bounds("deadman", 0, 3600)));
+        let both = [laptops, fuse(FuseState::Armed, 90)];
+        assert_eq!(plan_fuse(&both), Some(bounds("deadman", 90, 3600)));
     }
 
     fn bounds(what: &str, within: u64, not_before: u64) -> plan::Fuse {

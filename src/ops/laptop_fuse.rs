@@ -4,14 +4,17 @@
 use super::Tether;
 use crate::config::FuseHours;
 use crate::deadman::{self, ArmError, Armed, Arming, Called, Wish};
-use crate::domain::{Pod, UsdPerHour, Vehicle};
+use crate::domain::{Ceiling, DeadmanSeen, JobEnd, Pod, Price, UsdPerHour, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
+use crate::plan::Fuse;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::time::Duration;
 
 /// From the end of what a fuse covers to its firing: what a supervise that lives needs to stop the
 /// pod itself.
 const MARGIN: Duration = Duration::from_secs(60);
+/// What is left for bringing results home after a job.
+const CAPTURE: Duration = Duration::from_secs(15 * 60);
 
 impl Tether {
     /// The same with what a fuse of this machine is armed with.
@@ -46,7 +49,7 @@ impl Tether {
         &self,
         vehicle: &Vehicle,
         pod: Option<&Pod>,
-        price: crate::domain::Price,
+        price: Price,
         starts: bool,
     ) -> Result<(), Failure> {
         let Some((arming, time)) = self.auto_arm() else { return Ok(()) };
@@ -82,17 +85,35 @@ impl Tether {
         armed.map(Some).map_err(|error| not_armed(&error))
     }
 
-    /// The same for so long from now on.
-    pub(super) async fn cover_for(
+    /// The same for a job that is launched now, and for bringing its results home.
+    pub(super) async fn cover_job(
         &self,
         vehicle: &Vehicle,
         pod: &Pod,
-        time: Duration,
+        ceiling: Ceiling,
     ) -> Result<(), Failure> {
-        let until = later(self.clock.now(), time);
+        let until = later(self.clock.now(), job_time(ceiling) + CAPTURE);
         let covered = self.cover(vehicle, pod, until).await;
         // The pod runs and bills, whatever became of this.
         covered.map(|_| ()).map_err(|failure| failure.billing(StillBilling::Yes))
+    }
+
+    /// What a proven fuse is for the worst case of a launch, which extends the laptop's to cover it.
+    pub(super) fn once_extended(&self, fuse: Fuse, ceiling: Ceiling, end: JobEnd) -> Fuse {
+        let Fuse::Proven { what, within, not_before } = fuse else { return fuse };
+        if self.auto_arm().is_none() {
+            return Fuse::Proven { what, within, not_before };
+        }
+        let job = job_time(ceiling);
+        let over = match end {
+            JobEnd::Supervised { max_wait, backstop, capture, stop } => {
+                max_wait.unwrap_or(job.saturating_add(backstop)).saturating_add(capture + stop)
+            }
+            JobEnd::Left | JobEnd::AutoStop => Duration::ZERO,
+        };
+        let fires = over.max(job + CAPTURE).saturating_add(MARGIN + DeadmanSeen::STOP);
+        let (within, not_before) = (within.max(fires.saturating_sub(job)), not_before.max(fires));
+        Fuse::Proven { what, within, not_before }
     }
 
     /// Calls the fuse off once the pod was read off the bill. What keeps it from being called off is
@@ -131,6 +152,11 @@ pub fn not_armed(error: &ArmError) -> Failure {
             "mend what it names, or set fuse.auto_arm_hours: off to go without; nothing was changed",
         ),
     }
+}
+
+/// The longest that a job may go on.
+fn job_time(ceiling: Ceiling) -> Duration {
+    ceiling.duration().saturating_add(Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC)))
 }
 
 fn later(at: DateTime<Utc>, by: Duration) -> DateTime<Utc> {

@@ -92,8 +92,6 @@ pub(super) struct DraftedJob {
     turn: Option<File>,
 }
 
-/// What the laptop's fuse leaves for bringing results home after a job.
-const CAPTURE: Duration = Duration::from_secs(15 * 60);
 /// How long another session may be about to change something.
 const TURN: Duration = Duration::from_secs(20);
 
@@ -171,6 +169,7 @@ impl Tether {
         facts.spend.fuse = self
             .fuse_of_a_plan(&vehicle, &pod, &facts.live_jobs, watchdog, is_supervised, unproven)
             .await;
+        facts.spend.fuse = self.once_extended(facts.spend.fuse, ceiling, end);
         let started_at = self.clock.now();
         let id = JobId::new(started_at, &name, rand::rng().random::<u16>());
         let spec = LaunchSpec {
@@ -203,10 +202,7 @@ impl Tether {
         request: &RunJobRequest,
     ) -> Result<RunJobAnswer, Failure> {
         let shell = self.shell(&job.vehicle, &job.pod)?;
-        let over = job.ceiling.duration()
-            + Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC))
-            + CAPTURE;
-        self.cover_for(&job.vehicle, &job.pod, over).await?;
+        self.cover_job(&job.vehicle, &job.pod, job.ceiling).await?;
         let promise = self.promise(job)?;
         let launched =
             apply::apply(&job.approved, &self.ports(&job.vehicle, Some(&*shell), None)).await;

@@ -23,8 +23,11 @@ pub struct DeadmanSeen {
     pub firing_since: Option<DateTime<Utc>>,
 }
 
-/// From the deadline to a stop that was read back: one look at the clock and one cycle.
-const STOP: Duration = Duration::from_secs(120);
+impl DeadmanSeen {
+    /// From the deadline to a stop that was read back: one look at the clock and one cycle.
+    pub const STOP: Duration = Duration::from_secs(120);
+}
+
 /// A fuse that lives looks at the clock at least this often.
 const SILENT: Duration = Duration::from_secs(90);
 
@@ -39,7 +42,7 @@ impl FuseReport {
         };
         let DeadmanSeen { pid, fire_at, .. } = seen;
         let at = fire_at.format("%Y-%m-%d %H:%M UTC");
-        let within = seconds(*fire_at - now) + STOP.as_secs();
+        let within = seconds(*fire_at - now) + DeadmanSeen::STOP.as_secs();
         let silent_for = seconds(now - seen.last_tick);
         match (seen.lives, seen.firing_since, &seen.may_stop) {
             (Some(false), _, _) => bare(
