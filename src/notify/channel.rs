@@ -124,8 +124,9 @@ async fn work(
         },
     };
     while let Some(message) = queue.recv().await {
-        // The channel's own bound, whatever is inside.
-        let sent = tokio::time::timeout(ONE_NOTICE, ready.deliver(&message)).await;
+        // Each has a bound of its own, with better words; this one holds whatever is inside.
+        let bound = ONE_NOTICE + Duration::from_millis(200);
+        let sent = tokio::time::timeout(bound, ready.deliver(&message)).await;
         let error = match sent {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error),

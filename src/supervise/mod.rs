@@ -3,6 +3,7 @@
 
 mod capture;
 mod follow;
+mod notices;
 mod options;
 mod patience;
 mod refused;

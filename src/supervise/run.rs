@@ -3,6 +3,7 @@
 
 use super::capture::capture;
 use super::follow::Follower;
+use super::notices::{self, Spending};
 use super::options::{Note, Options};
 use super::patience::{self, CAPTURE_MAX, MAX_STOPS, stop_pause};
 use super::refused::refused;
@@ -95,6 +96,7 @@ pub async fn run(
         stops: 0,
         follower: Follower::new(tether, &job.vehicle, &job.pod, &job.id),
         look_at_once: false,
+        spending: Spending::new(tether, &options.notifier),
         summary,
     };
     let mut state = match tether.launch(&job, &options.job).await {
@@ -104,6 +106,7 @@ pub async fn run(
         }
         Err(failure) => run.after_a_failed_launch(failure, tell).await,
     };
+    notices::tell(&options.notifier, &State::Following, &state, &run.summary);
     let mut effect = match &state {
         State::Following => Effect::Look,
         _ => Effect::Capture,
@@ -113,9 +116,11 @@ pub async fn run(
         // C02: a wall clock that is set back does not put the deadline off.
         let elapsed = tether.clock().monotonic().saturating_sub(began);
         let now = tether.clock().now().max(later(started_at, elapsed));
-        (state, effect) = state::next(&state, &event, now, terms);
+        let before = state;
+        (state, effect) = state::next(&before, &event, now, terms);
         run.record(&state, options.no_stop);
         save(&mut run.summary, tell);
+        notices::tell(&options.notifier, &before, &state, &run.summary);
     }
     let curve = run.follower.curve();
     let mut summary = run.summary;
@@ -126,6 +131,9 @@ pub async fn run(
     summary.process_exit_code = Some(code);
     save(&mut summary, tell);
     vigil::end(vigil, &summary);
+    if notices::settle(&options.notifier, &state, &mut summary).await {
+        save(&mut summary, tell);
+    }
     (summary, curve)
 }
 
@@ -167,6 +175,7 @@ struct Run<'a> {
     follower: Follower<'a>,
     /// Whether the next look is not to wait for the end of the job.
     look_at_once: bool,
+    spending: Spending<'a>,
     /// How often a stop was asked.
     stops: u32,
     summary: Summary,
@@ -256,7 +265,7 @@ impl Run<'_> {
             self.options.interval.min(left)
         };
         tokio::select! {
-            () = self.follower.hold(wait) => {}
+            () = self.spending.beside(self.follower.hold(wait), &self.vehicle.name.0) => {}
             event = signals.recv() => return event.unwrap_or(Event::Leave),
         }
         match self.follower.look().await {
