@@ -89,7 +89,7 @@ impl Channel {
         if told.under_way > 0 {
             let (count, seconds) = (told.under_way, at_most.as_secs());
             let name = self.name;
-            errors.push(format!("{name}: {count} notices were not sent within {seconds} s"));
+            errors.push(format!("{name}: {count} not sent within {seconds} s"));
         }
         errors
     }
@@ -98,8 +98,8 @@ impl Channel {
 impl Told {
     fn add(&mut self, name: &str, error: &str) {
         let error = format!("{name}: {error}");
-        tracing::warn!("a notice did not get through: {error}");
         if !self.errors.contains(&error) {
+            tracing::warn!("a notice did not get through: {error}");
             self.errors.push(error);
         }
     }
@@ -123,6 +123,10 @@ async fn work(
             Err(_) => Ready::Not("its address could not be read".to_owned()),
         },
     };
+    if let Ready::Not(why) = &ready {
+        // Now, while somebody may still be there to mend it.
+        tracing::warn!("notices will not get through: {name}: {why}");
+    }
     while let Some(message) = queue.recv().await {
         // Each has a bound of its own, with better words; this one holds whatever is inside.
         let bound = ONE_NOTICE + Duration::from_millis(200);

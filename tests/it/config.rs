@@ -879,6 +879,9 @@ fn the_schema_accepts_the_examples_and_refuses_slips() {
         "limits: {budget_usd: 0}",
         "limits: {budget_window: week}",
         "cloud_type: COMMUNITY",
+        "notify: {desktop: \"yes\"}",
+        "notify: {webhook: discord}",
+        "notify: {url: x}",
     ] {
         assert!(!validator.is_valid(&value(&with_line(slip))), "{slip}");
     }

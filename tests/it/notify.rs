@@ -193,8 +193,7 @@ async fn no_error_shows_the_address() {
 /// A program that notes its arguments, each ended by NUL, in `record` beside it, and ends as told.
 pub fn fake_screen(folder: &Path, program: &str, end: &str) {
     let path = folder.join(program);
-    let record = folder.join("record");
-    let script = format!("#!/bin/sh\nprintf '%s\\0' \"$@\" >>'{}'\n{end}\n", record.display());
+    let script = format!("#!/bin/sh\nprintf '%s\\0' \"$@\" >>\"${{0%/*}}/record\"\n{end}\n");
     fs::write(&path, script).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }

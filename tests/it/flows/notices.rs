@@ -113,8 +113,8 @@ async fn a_stop_that_fails_is_told_at_once_and_at_the_end() {
     assert_eq!(received[2].body["priority"], 5);
 
     // The command that only stops tells it too, after it has said so itself.
-    let ran = podtether(&fixture, &["stop", "--all", "--stop-budget-sec", "1"], &[(URL, &address)]);
-    let (code, said) = ran.await;
+    let stop = ["stop", "--all", "--stop-budget-sec", "1"];
+    let (code, said) = podtether(&fixture, &stop, &[(URL, &address)]).await;
     assert_eq!(code, 6, "{said}");
     let told = receiver.received().pop().unwrap().body;
     assert_eq!(told["tags"], json!(["stop_failed"]));
@@ -146,6 +146,27 @@ async fn a_run_that_is_told_to_leave_says_that_the_pod_bills() {
     assert!(
         words.contains("told to leave at once") && words.contains("--vehicle rover"),
         "{words}"
+    );
+}
+
+/// Who asks to leave at once waits 2 s for a notice, not 5, and the summary was true before that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_told_to_leave_does_not_wait_for_a_webhook_that_hangs() {
+    let fixture = told();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let receiver = Receiver::start(Mood::Hangs).await;
+    let address = format!("{}/topic", receiver.base);
+    let mut run = Run::of_with(&fixture, WAITS, &[], &[(URL, &address)]);
+    run.says("launched:").await;
+    run.signal(Signal::TERM);
+    let outcome = run.end().await;
+    assert_eq!(outcome.code, 6, "{outcome:#?}");
+    assert_eq!(troubles(&outcome), ["webhook: 1 not sent within 2 s"]);
+    let summary = outcome.file();
+    assert_eq!(
+        json!([summary["process_exit_code"], summary["pod_may_still_be_running"]]),
+        json!([6, true])
     );
 }
 
