@@ -18,6 +18,7 @@ pub mod guard;
 pub mod key_source;
 pub mod ledger;
 pub mod mcp;
+pub mod notify;
 pub mod ops;
 pub mod plan;
 pub mod plot;

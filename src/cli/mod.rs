@@ -9,6 +9,7 @@ mod local_cloud;
 mod log_writer;
 mod logging;
 mod mcp_cmd;
+mod notify;
 mod open;
 mod pod_shim;
 pub mod print;
@@ -48,6 +49,8 @@ enum Command {
     Audit(audit::AuditArgs),
     /// Explain what a call would come to, rule by rule; changes nothing.
     Why(why::WhyArgs),
+    /// Try the notices that the config asks for, on the screen and by a webhook.
+    Notify(notify::NotifyArgs),
     /// See the whole of it work on the local cloud, for $0.
     Demo(demo::DemoArgs),
     /// Serve the local cloud: a twin of RunPod on loopback, for $0.
@@ -74,6 +77,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Stop(args) => stop::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Why(args) => why::run(&args),
+        Command::Notify(args) => notify::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::LocalCloud(args) => local_cloud::run(&args),
         Command::PodShim(args) => pod_shim::run(&args),

@@ -4,6 +4,7 @@ use super::open::{self, ConfigArgs};
 use super::{logging, print};
 use crate::apply::{OffSettings, Settings};
 use crate::error::{Failure, FailureKind};
+use crate::notify::{Notice, NoticeKind, Notifier};
 use crate::ops::{self, Confirmation, StopAllAnswer};
 use std::time::Duration;
 
@@ -37,32 +38,71 @@ struct Which {
 /// Runs it: 0 everything is off, 1 nothing could be asked, 2 wrong usage, 6 something may still bill.
 pub fn run(args: &StopArgs) -> u8 {
     match open::block_on(stopped(args)) {
-        Ok(Ok(answer)) => {
-            if args.json {
-                print::data(&serde_json::to_string(&answer).unwrap_or_default());
-            } else {
-                show(&answer);
-            }
-            if answer.may_still_bill { 6 } else { 0 }
-        }
-        Ok(Err(failure)) | Err(failure) => {
-            let code = open::failed(&failure, args.json);
-            if failure.kind == FailureKind::BadInput { code } else { 1 }
-        }
+        Ok(Ok(code)) => code,
+        Ok(Err(failure)) | Err(failure) => failed(&failure, args),
     }
 }
 
-async fn stopped(args: &StopArgs) -> Result<StopAllAnswer, Failure> {
+fn failed(failure: &Failure, args: &StopArgs) -> u8 {
+    let code = open::failed(failure, args.json);
+    if failure.kind == FailureKind::BadInput { code } else { 1 }
+}
+
+async fn stopped(args: &StopArgs) -> Result<u8, Failure> {
     let start = args.config.start()?;
     let _log = logging::start(&start.env);
     let budget = Duration::from_secs(args.stop_budget_sec);
     let settings =
         Settings { off: OffSettings { budget, ..OffSettings::default() }, ..Settings::default() };
-    let stop = ops::open_for_stop(&start, open::clock()).await?.with_settings(settings);
-    match &args.which.vehicle {
-        Some(vehicle) => stop.run_one(vehicle).await,
-        None => stop.run().await,
+    let stopped = async {
+        let stop = ops::open_for_stop(&start, open::clock()).await?.with_settings(settings);
+        match &args.which.vehicle {
+            Some(vehicle) => stop.run_one(vehicle).await,
+            None => stop.run().await,
+        }
+    };
+    let stopped = stopped.await;
+    let code = match &stopped {
+        Ok(answer) => {
+            if args.json {
+                print::data(&serde_json::to_string(answer).unwrap_or_default());
+            } else {
+                show(answer);
+            }
+            if answer.may_still_bill { 6 } else { 0 }
+        }
+        Err(failure) => failed(failure, args),
+    };
+    if let Some(notice) = failed_stop(args, &stopped) {
+        // Last of all: a keychain or a webhook that hangs holds up neither the stop nor its answer.
+        let notifier = Notifier::find(start.config.as_deref(), &start.env, &start.cwd);
+        for error in notifier.tell(&notice).await {
+            print::note(&format!("podtether: a notice did not get through: {error}"));
+        }
     }
+    Ok(code)
+}
+
+/// What people are told when something may still bill. A mistake in the arguments is told to who made it.
+fn failed_stop(args: &StopArgs, stopped: &Result<StopAllAnswer, Failure>) -> Option<Notice> {
+    let text = match stopped {
+        Ok(answer) if answer.may_still_bill => {
+            let ours = answer.pods.iter().filter(|pod| !pod.off).map(line);
+            let others = answer.left_alone.iter().flatten().filter(|pod| pod.bills);
+            let others = others.map(|pod| format!("left alone: {:?} ({})", pod.name, pod.pod));
+            let why = answer.not_listed.clone().into_iter().chain(answer.unaccounted.clone());
+            let lines: Vec<String> = ours.chain(others).chain(why).collect();
+            format!("SOMETHING MAY STILL BILL after `podtether stop`\n{}", lines.join("\n"))
+        }
+        Err(failure) if failure.kind != FailureKind::BadInput => {
+            format!("`podtether stop` could not ask: {failure}")
+        }
+        _ => return None,
+    };
+    Some(match &args.which.vehicle {
+        Some(vehicle) => Notice::of(NoticeKind::StopFailed, vehicle, text),
+        None => Notice::general(NoticeKind::StopFailed, text),
+    })
 }
 
 fn show(answer: &StopAllAnswer) {

@@ -5,6 +5,7 @@ use super::progress::Progress;
 use super::{logging, print, signals};
 use crate::apply::{OffSettings, Settings};
 use crate::error::Failure;
+use crate::notify::Notifier;
 use crate::ops::{self, RunJobRequest};
 use crate::supervise::{self, Options, Summary};
 use std::path::PathBuf;
@@ -79,7 +80,8 @@ async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
     let _log = logging::start(&start.env);
     // From the first moment on, so that an early Ctrl-C is not a sudden death.
     let mut signals = signals::for_supervise();
-    let (tether, _) = ops::open(&start, open::clock()).await?;
+    let (tether, secrets) = ops::open(&start, open::clock()).await?;
+    let notifier = Notifier::new(tether.config(), &start.env, &secrets);
     let tether = tether.arming_fuses().with_settings(Settings {
         off: OffSettings {
             budget: Duration::from_secs(args.stop_budget_sec),
@@ -103,6 +105,7 @@ async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
         no_stop: args.no_stop,
         sync_subdir: (args.sync_subdir != "none").then(|| args.sync_subdir.clone()),
         summary_path: args.summary_path.clone(),
+        notifier,
     };
     let mut progress = Progress::new();
     let (summary, _) =

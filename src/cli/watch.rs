@@ -4,6 +4,7 @@ use super::open::{self, ConfigArgs};
 use super::{logging, print, watch_replay};
 use crate::domain::Usd;
 use crate::error::{Failure, FailureKind};
+use crate::notify::{Notice, NoticeKind, Notifier, SETTLE};
 use crate::ops::{self, LogForm, WatchNote, WatchRequest, WatchStatus};
 use crate::watch::PlateauRule;
 use crate::watch::metrics::{FamilyName, Pattern};
@@ -149,14 +150,29 @@ async fn watched(args: &WatchArgs) -> Result<WatchStatus, Failure> {
     };
     let start = args.config.start()?;
     let _log = logging::start(&start.env);
-    let (tether, _) = ops::open(&start, open::clock()).await?;
-    tether
+    let (tether, secrets) = ops::open(&start, open::clock()).await?;
+    let notifier = Notifier::new(tether.config(), &start.env, &secrets);
+    let vehicle = tether.vehicle(args.vehicle.as_deref())?.name.0;
+    let mut job = args.job_id.clone();
+    let watched = tether
         .watch(&request, &mut |note| match note {
             WatchNote::Said(text) => print::note(&format!("  {text}")),
-            WatchNote::Page(verdict) => print::note(&format!("PAGE: {verdict}")),
-            WatchNote::Round(status) => print::note(&format!("  {}", line(&status))),
+            WatchNote::Page(verdict) => {
+                print::note(&format!("PAGE: {verdict}"));
+                let id = job.as_deref().unwrap_or("not known");
+                let text = format!("job {id}: {verdict}\nThe watch changes nothing on the pod.");
+                notifier.send(&Notice::of(NoticeKind::Paged, &vehicle, text));
+            }
+            WatchNote::Round(status) => {
+                print::note(&format!("  {}", line(&status)));
+                job = status.job_id.or(job.take());
+            }
         })
-        .await
+        .await;
+    for error in notifier.settle(SETTLE).await {
+        print::note(&format!("podtether: a page did not get through: {error}"));
+    }
+    watched
 }
 
 /// One round in one line.

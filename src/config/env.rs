@@ -30,6 +30,8 @@ const fn inherited(name: &'static str, meaning: &'static str) -> Variable {
 
 /// The API key's variable.
 pub const API_KEY: &str = "RUNPOD_API_KEY";
+/// The variable with the webhook's address.
+pub const WEBHOOK_URL: &str = "PODTETHER_WEBHOOK_URL";
 const CONFIG: &str = "PODTETHER_CONFIG";
 const API_URL: &str = "PODTETHER_API_URL";
 const STATE_DIR: &str = "PODTETHER_STATE_DIR";
@@ -42,6 +44,12 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: API_KEY,
         meaning: "The RunPod API key; goes before the keychain.",
+        secret: true,
+        inherited: false,
+    },
+    Variable {
+        name: WEBHOOK_URL,
+        meaning: "The address that notices are sent to, when notify.webhook is set; goes before the keychain.",
         secret: true,
         inherited: false,
     },
@@ -66,7 +74,7 @@ pub const VARIABLES: &[Variable] = &[
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     values: BTreeMap<&'static str, OsString>,
-    api_key: Option<Secret>,
+    secrets: BTreeMap<&'static str, Secret>,
 }
 
 impl Environment {
@@ -98,7 +106,9 @@ impl Environment {
                 continue;
             };
             if variable.secret {
-                env.api_key = Secret::new(&value.to_string_lossy());
+                if let Some(secret) = Secret::new(&value.to_string_lossy()) {
+                    env.secrets.insert(variable.name, secret);
+                }
             } else {
                 env.values.insert(variable.name, value);
             }
@@ -116,8 +126,14 @@ impl Environment {
 
     /// The API key in `RUNPOD_API_KEY`. Only `key_source` should ask.
     #[must_use]
-    pub const fn api_key(&self) -> Option<&Secret> {
-        self.api_key.as_ref()
+    pub fn api_key(&self) -> Option<&Secret> {
+        self.secrets.get(API_KEY)
+    }
+
+    /// The webhook's address in `PODTETHER_WEBHOOK_URL`. Only `key_source` should ask.
+    #[must_use]
+    pub fn webhook_url(&self) -> Option<&Secret> {
+        self.secrets.get(WEBHOOK_URL)
     }
 
     /// The config file in `PODTETHER_CONFIG`.
@@ -238,10 +254,7 @@ impl Environment {
 
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map()
-            .entries(&self.values)
-            .entries(self.api_key.iter().map(|key| (API_KEY, key)))
-            .finish()
+        f.debug_map().entries(&self.values).entries(&self.secrets).finish()
     }
 }
 
@@ -254,6 +267,7 @@ mod tests {
     fn the_key_reaches_no_child_and_no_print() {
         let env = Environment::isolated([
             ("RUNPOD_API_KEY", "MARKER-key-1"),
+            ("PODTETHER_WEBHOOK_URL", "https://ntfy.sh/MARKER-topic"),
             ("HOME", "/home/ann"),
             ("AWS_SECRET_ACCESS_KEY", "MARKER-other"),
             ("PODTETHER_CONFIG", "/x.yaml"),

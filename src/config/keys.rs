@@ -259,7 +259,18 @@ pub(super) const TOP: &[Key] = &[
         "{my-training: {vehicle: my-vehicle}}",
         "Name to settings of each training.",
     ),
-    key("notify", Kind::Mapping, "{}", "Accepted for a later version, not used by this one."),
+    key(
+        "notify.desktop",
+        Kind::Text(value::true_or_false),
+        "true",
+        "Show notices on this computer's screen, by osascript or notify-send.",
+    ),
+    key(
+        "notify.webhook",
+        Kind::Text(value::webhook),
+        "ntfy",
+        "Send notices to a webhook of this kind, ntfy or slack; its address is a secret and is kept in the keychain or in PODTETHER_WEBHOOK_URL, never here.",
+    ),
 ];
 
 /// Keys of one training.

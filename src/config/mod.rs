@@ -11,6 +11,7 @@ mod error;
 mod find;
 mod identity;
 mod keys;
+mod notify;
 mod paths;
 mod read;
 mod resolve;
@@ -18,10 +19,11 @@ mod schema;
 mod value;
 mod yaml;
 
-pub use env::{API_KEY, Environment, VARIABLES, Variable};
+pub use env::{API_KEY, Environment, VARIABLES, Variable, WEBHOOK_URL};
 pub use error::{ConfigError, Problem};
 pub use find::{FILE_NAME, find};
 pub use identity::check_identity;
+pub use notify::{Notify, WebhookShape};
 pub use schema::schema;
 
 use crate::domain::{Limits, Vehicle, VehicleName};
@@ -80,6 +82,8 @@ pub struct Config {
     pub auto_arm: FuseHours,
     /// The keychain account that holds the API key; `None` means the login name.
     pub keychain_account: Option<String>,
+    /// Where people are told of what happens.
+    pub notify: Notify,
     /// Declared trainings, in the file's order.
     pub trainings: Vec<Training>,
     /// What the file allows but a careful owner would want to know. For status and doctor.

@@ -141,6 +141,9 @@ fn instead_of(name: &str, prefix: &str, known: &[&'static Key]) -> String {
         return "secrets are never kept in this file; use the keychain or RUNPOD_API_KEY"
             .to_owned();
     }
+    if prefix == "notify." && ["url", "address", "topic"].iter().any(|word| folded.contains(word)) {
+        return super::notify::WHERE_THE_ADDRESS_GOES.to_owned();
+    }
     let last = |key: &Key| key.name.rsplit('.').next().unwrap_or(key.name) == name;
     if let Some(key) = known.iter().find(|key| last(key)) {
         return match key.name.rsplit_once('.') {
@@ -376,6 +379,10 @@ pub(super) fn shown(node: &Node) -> String {
         yaml::Value::List(_) => "a list".to_owned(),
         yaml::Value::Null => "nothing".to_owned(),
         _ => {
+            // No key takes an address, and that of a webhook is a secret as a whole.
+            if node.source.contains("://") {
+                return "an address (not shown)".to_owned();
+            }
             let clean = crate::secret::scrub(&node.source, &[]);
             let mut short: String =
                 clean.chars().map(|c| if c.is_control() { ' ' } else { c }).take(80).collect();

@@ -5,7 +5,10 @@ use super::declared::{self, Declared};
 use super::error::Problems;
 use super::read::{self, Entry, Section, Value};
 use super::yaml::Node;
-use super::{CloudChoice, Config, ConfigError, Environment, FuseHours, keys, paths, yaml};
+use super::{
+    CloudChoice, Config, ConfigError, Environment, FuseHours, Notify, WebhookShape, keys, paths,
+    yaml,
+};
 use crate::domain::{
     BudgetWindow, Ceiling, CloudTier, DataCenterId, GpuTypeId, Limits, Timeouts, Usd, UsdPerHour,
     Vehicle, VehicleName,
@@ -110,10 +113,19 @@ impl Resolver<'_> {
             tolerated_pods,
             auto_arm,
             keychain_account,
+            notify: self.notify(),
             trainings: Vec::new(),
             warnings,
             not_yet: self.not_yet(),
         })
+    }
+
+    fn notify(&self) -> Notify {
+        Notify {
+            desktop: text(self.file.get("notify.desktop")).as_deref() == Some("true"),
+            webhook: text(self.file.get("notify.webhook"))
+                .and_then(|text| WebhookShape::parse(&text)),
+        }
     }
 
     fn budget_window(&self) -> Option<BudgetWindow> {
@@ -307,10 +319,6 @@ impl Resolver<'_> {
         }
         if auto_arm == FuseHours::Off {
             let text = "fuse.auto_arm_hours is off: no laptop fuse is armed by itself";
-            warnings.push(text.to_owned());
-        }
-        if self.file.get("notify").is_some() {
-            let text = "notify is not used by this version: nobody will be notified";
             warnings.push(text.to_owned());
         }
         warnings

@@ -60,6 +60,8 @@ fn one(key: &Key) -> Value {
         Kind::Text(_) if key.name == "limits.budget_window" => {
             json!({"enum": BudgetWindow::ALL.map(BudgetWindow::as_str)})
         }
+        Kind::Text(_) if key.name == "notify.desktop" => json!({"type": "boolean"}),
+        Kind::Text(_) if key.name == "notify.webhook" => json!({"enum": ["ntfy", "slack"]}),
         Kind::Text(_) if key.name == "cloud_type" => json!({"enum": ["SECURE"]}),
         Kind::Text(_) | Kind::Path => json!({"type": ["string", "number"]}),
         Kind::Texts(_) => json!({

@@ -1,5 +1,6 @@
 //! What single values must look like: a check says why a text will not do and what would.
 
+use super::WebhookShape;
 use crate::domain::BudgetWindow;
 
 /// Why a text will not do, and what would.
@@ -84,6 +85,25 @@ pub(super) fn cloud(text: &str) -> Result<(), Fault> {
     match text {
         "runpod" | "local" => Ok(()),
         _ => Err(fault("is not a cloud", "write runpod, or local for the twin on this machine")),
+    }
+}
+
+/// A switch.
+pub(super) fn true_or_false(text: &str) -> Result<(), Fault> {
+    match text {
+        "true" | "false" => Ok(()),
+        _ => Err(fault("is neither true nor false", "write true or false")),
+    }
+}
+
+/// The shape of a webhook. Its address is a secret: whoever has it can write, and read at ntfy.
+pub(super) fn webhook(text: &str) -> Result<(), Fault> {
+    match WebhookShape::parse(text) {
+        Some(_) => Ok(()),
+        None => Err(fault(
+            "is not a kind of webhook",
+            format!("write ntfy or slack; {}", super::notify::WHERE_THE_ADDRESS_GOES),
+        )),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::clock::SharedClock;
 use crate::cloud::local;
 use crate::config::Environment;
 use crate::error::{Failure, FailureKind};
+use crate::notify::Notifier;
 use crate::ops::{self, EnsureRequest, EnsureStatus, ExecRequest, RunJobRequest, Start, Tether};
 use crate::supervise::{self, Note, Options, Summary};
 use scene::Scene;
@@ -129,6 +130,7 @@ async fn play(
         no_stop: false,
         sync_subdir: Some(scene::RESULTS.into()),
         summary_path: None,
+        notifier: Notifier::silent(),
     };
     let (_keep_open, mut signals) = mpsc::unbounded_channel();
     let (summary, curve) =

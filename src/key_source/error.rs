@@ -1,6 +1,7 @@
 //! Why there is no key, where was looked, and how to store one.
 
-use super::SERVICE;
+use super::{SERVICE, WEBHOOK_SERVICE};
+use crate::config::WEBHOOK_URL;
 use std::time::Duration;
 
 /// A key that could not be had. Never holds the key or any part of it.
@@ -9,6 +10,16 @@ pub enum KeyError {
     /// No place held one.
     #[error("no RunPod API key found. Looked in:\n{}\n{}", list(looked), how_to_store())]
     NotFound {
+        /// Every place, in the order they were asked.
+        looked: Vec<Looked>,
+    },
+    /// No place held the address of a webhook.
+    #[error(
+        "no address of a webhook found. Looked in:\n{}\n{}",
+        list(looked),
+        how_to_store_an_address()
+    )]
+    NoAddress {
         /// Every place, in the order they were asked.
         looked: Vec<Looked>,
     },
@@ -72,6 +83,19 @@ fn list(looked: &[Looked]) -> String {
     let lines: Vec<String> =
         looked.iter().map(|looked| format!("  {}: {}", looked.place, looked.outcome)).collect();
     lines.join("\n")
+}
+
+/// The same for the address of a webhook.
+fn how_to_store_an_address() -> String {
+    if cfg!(target_os = "macos") {
+        format!(
+            "Store it with `security add-generic-password -U -s {WEBHOOK_SERVICE} -a \"$USER\" -w` (it asks for the address)"
+        )
+    } else {
+        format!(
+            "Store it with `secret-tool store --label='podtether webhook' service {WEBHOOK_SERVICE} account \"$USER\"` (it asks for the address), or set {WEBHOOK_URL}"
+        )
+    }
 }
 
 /// How to store a key without it ever standing on a command line: both commands ask for it.

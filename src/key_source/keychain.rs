@@ -36,12 +36,19 @@ pub trait SilentRead: Send + Sync {
 
 /// The macOS Keychain.
 pub struct KeychainSource {
+    service: &'static str,
     account: Option<String>,
     silent: Box<dyn SilentRead>,
     security: Program,
 }
 
 impl KeychainSource {
+    /// The same for what is stored under another service.
+    #[must_use]
+    pub fn of_service(self, service: &'static str) -> Self {
+        Self { service, ..self }
+    }
+
     /// The Keychain of this machine.
     #[must_use]
     pub fn new(env: &Environment, account: Option<&str>) -> Self {
@@ -60,14 +67,14 @@ impl KeychainSource {
     ) -> Self {
         let children = env.for_children().map(|(name, value)| (name, OsStr::to_owned(value)));
         let security = Program { path: security, env: children.collect(), wait };
-        Self { account: account.map(str::to_owned), silent, security }
+        Self { service: SERVICE, account: account.map(str::to_owned), silent, security }
     }
 
     /// `security`'s exit code is the low byte of the OSStatus (`SecBase.h`): 44 is
     /// errSecItemNotFound (-25300), 36 errSecInteractionNotAllowed (-25308), 51 errSecAuthFailed
     /// (-25293), 128 a prompt that was cancelled.
     fn by_program(&self, account: &str) -> Result<Option<Secret>, KeyError> {
-        let args = ["find-generic-password", "-s", SERVICE, "-a", account, "-w"];
+        let args = ["find-generic-password", "-s", self.service, "-a", account, "-w"];
         let outcome: Outcome = self.security.run(&args)?;
         match outcome.code {
             Some(0) => match key_from(&outcome.stdout, &self.describe())? {
@@ -92,12 +99,12 @@ impl KeychainSource {
 impl KeySource for KeychainSource {
     fn describe(&self) -> String {
         let account = self.account.as_deref().unwrap_or("(none)");
-        format!("macOS Keychain, service {SERVICE}, account {account}")
+        format!("macOS Keychain, service {}, account {account}", self.service)
     }
 
     fn read(&self) -> Result<Option<Secret>, KeyError> {
         let account = self.account.as_deref().ok_or(KeyError::NoAccount)?;
-        match self.silent.read(SERVICE, account) {
+        match self.silent.read(self.service, account) {
             Silent::Found(bytes) => {
                 let place = self.describe();
                 let text = String::from_utf8(bytes)

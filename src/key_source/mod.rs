@@ -6,11 +6,13 @@ mod error;
 mod keychain;
 mod program;
 mod secret_service;
+mod webhook;
 
 pub use environment::EnvironmentSource;
 pub use error::{KeyError, Looked};
 pub use keychain::{KeychainSource, Silent, SilentRead};
 pub use secret_service::SecretServiceSource;
+pub use webhook::{WEBHOOK_SERVICE, webhook_url};
 
 use crate::config::Environment;
 use crate::secret::Secret;

@@ -4,6 +4,7 @@
 mod capture;
 mod follow;
 mod fuse;
+mod notices;
 mod options;
 mod patience;
 mod refused;

@@ -1,6 +1,7 @@
 //! What a supervised run is asked for, and what it tells while it goes on.
 
 use crate::domain::{Ceiling, JobState, Usd};
+use crate::notify::Notifier;
 use crate::ops::{LatestMetrics, RunJobRequest, SyncProgress};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +21,8 @@ pub struct Options {
     pub no_stop: bool,
     /// A folder below the mount path that is pulled at the end, apart from the job's own.
     pub sync_subdir: Option<String>,
+    /// Who is told of what happens.
+    pub notifier: Notifier,
     /// Where the summary goes; `supervise-<job_id>.json` in the vehicle's log folder when `None`.
     pub summary_path: Option<PathBuf>,
 }

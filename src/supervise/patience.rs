@@ -1,7 +1,7 @@
 //! How long and how often an unconfirmed stop is asked again at the end of a run.
 
 use crate::apply::OffSettings;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use std::time::Duration;
 
 /// How long capture may hold up the stop. A pull that stands still ends by itself long before; one
@@ -39,6 +39,14 @@ pub(super) fn stop_pause(stops: u32, off: OffSettings) -> Duration {
         _ => (off.ask_again_after.saturating_mul(2_u32.saturating_pow(stops - 1)))
             .min(off.budget / 4),
     }
+}
+
+/// A moment so much later, at most the last that there is.
+pub(super) fn later(at: DateTime<Utc>, by: Duration) -> DateTime<Utc> {
+    TimeDelta::from_std(by)
+        .ok()
+        .and_then(|by| at.checked_add_signed(by))
+        .unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
 #[cfg(test)]

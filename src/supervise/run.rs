@@ -4,8 +4,9 @@
 use super::capture::capture;
 use super::follow::Follower;
 use super::fuse;
+use super::notices::{self, Spending};
 use super::options::{Note, Options};
-use super::patience::{self, CAPTURE_MAX, MAX_STOPS, stop_pause};
+use super::patience::{self, CAPTURE_MAX, MAX_STOPS, later, stop_pause};
 use super::refused::refused;
 use super::state::{self, Effect, End, Event, State, Terms};
 use super::summary::{Spec, Summary};
@@ -15,7 +16,7 @@ use crate::apply::OffSettings;
 use crate::domain::{Ceiling, JobEnd, JobId, JobState, Pod, Vehicle};
 use crate::error::{Failure, FailureKind};
 use crate::ops::Tether;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -100,6 +101,7 @@ pub async fn run(
         stops: 0,
         follower: Follower::new(tether, &job.vehicle, &job.pod, &job.id),
         look_at_once: false,
+        spending: Spending::new(tether, &options.notifier),
         summary,
     };
     let mut state = match tether.launch(&job, &options.job).await {
@@ -109,6 +111,7 @@ pub async fn run(
         }
         Err(failure) => run.after_a_failed_launch(failure, tell).await,
     };
+    notices::tell(&options.notifier, &State::Following, &state, &run.summary);
     let mut effect = match &state {
         State::Following => Effect::Look,
         _ => Effect::Capture,
@@ -118,9 +121,11 @@ pub async fn run(
         // C02: a wall clock that is set back does not put the deadline off.
         let elapsed = tether.clock().monotonic().saturating_sub(began);
         let now = tether.clock().now().max(later(started_at, elapsed));
-        (state, effect) = state::next(&state, &event, now, terms);
+        let before = state;
+        (state, effect) = state::next(&before, &event, now, terms);
         run.record(&state, options.no_stop);
         save(&mut run.summary, tell);
+        notices::tell(&options.notifier, &before, &state, &run.summary);
     }
     let curve = run.follower.curve();
     let mut summary = run.summary;
@@ -132,14 +137,10 @@ pub async fn run(
     save(&mut summary, tell);
     vigil::end(vigil, &summary);
     fuse::call_off(tether, &job.vehicle, &summary, tell).await;
+    if notices::settle(&options.notifier, &state, &mut summary).await {
+        save(&mut summary, tell);
+    }
     (summary, curve)
-}
-
-fn later(at: DateTime<Utc>, by: Duration) -> DateTime<Utc> {
-    TimeDelta::from_std(by)
-        .ok()
-        .and_then(|by| at.checked_add_signed(by))
-        .unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
 /// What comes after the job, each part for as long as it may take.
@@ -173,6 +174,7 @@ struct Run<'a> {
     follower: Follower<'a>,
     /// Whether the next look is not to wait for the end of the job.
     look_at_once: bool,
+    spending: Spending<'a>,
     /// How often a stop was asked.
     stops: u32,
     summary: Summary,
@@ -267,7 +269,7 @@ impl Run<'_> {
             self.options.interval.min(left)
         };
         tokio::select! {
-            () = self.follower.hold(wait) => {}
+            () = self.spending.beside(self.follower.hold(wait), &self.vehicle.name.0) => {}
             event = signals.recv() => return event.unwrap_or(Event::Leave),
         }
         Watched::of(self.tether, self.options, self.vehicle, self.follower.pod()).renew().await;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// What did not go as it should, by step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepTrouble {
-    /// verify, dry_run, launch, follow, capture, spend, stop.
+    /// verify, dry_run, launch, follow, capture, spend, stop, notify.
     pub step: &'static str,
     /// What happened.
     pub error: String,

@@ -2,7 +2,8 @@
 //! which layer wins.
 
 use podtether::config::{
-    self, CloudChoice, Config, ConfigError, Environment, FuseHours, check_identity,
+    self, CloudChoice, Config, ConfigError, Environment, FuseHours, Notify, WebhookShape,
+    check_identity,
 };
 use podtether::domain::{BudgetWindow, Limits, Usd, UsdPerHour, Vehicle, VehicleName};
 use std::path::{Path, PathBuf};
@@ -457,7 +458,22 @@ fn a_text_that_breaks_its_rule_is_refused_with_one_that_would_do() {
             "timeouts: 60",
             "timeouts: 60 is not a mapping; write `key: value` lines under it, or leave it out",
         ),
-        ("notify: yes", "notify: yes is not a mapping; write for example {}"),
+        (
+            "notify: true",
+            "notify: true is not a mapping; write `key: value` lines under it, or leave it out",
+        ),
+        (
+            "notify: {desktop: yes}",
+            "notify.desktop: yes is neither true nor false; write true or false",
+        ),
+        (
+            "notify: {webhook: https://ntfy.sh/MARKER}",
+            "notify.webhook: an address (not shown) is not a kind of webhook; write ntfy or slack; the address is a secret and is kept in the keychain or in PODTETHER_WEBHOOK_URL, never in this file",
+        ),
+        (
+            "notify: {webhook_url: https://ntfy.sh/MARKER}",
+            "notify.webhook_url: unknown key; the address is a secret and is kept in the keychain or in PODTETHER_WEBHOOK_URL, never in this file",
+        ),
         (
             "image_name: rpa_ABCDEFGH1234 x",
             "image_name: [secret] x contains white space; write rpa_",
@@ -658,9 +674,19 @@ fn strangers_are_refused_unless_they_are_named() {
 }
 
 #[test]
+fn people_are_told_where_the_file_says_and_else_nowhere() {
+    assert_eq!(good(VEHICLE).notify, Notify::default());
+    assert_eq!(good(&with_line("notify: {}")).notify, Notify::default());
+    let notify = good(&with_line("notify: {desktop: true, webhook: slack}")).notify;
+    assert_eq!(notify, Notify { desktop: true, webhook: Some(WebhookShape::Slack) });
+    let notify = good(&with_line("notify: {desktop: false, webhook: ntfy}")).notify;
+    assert_eq!(notify, Notify { desktop: false, webhook: Some(WebhookShape::Ntfy) });
+}
+
+#[test]
 fn a_careless_config_is_warned_about() {
-    let warnings = good(&with_line("notify: {anything: here}")).warnings;
-    for word in ["max_usd_per_hour", "budget_usd", "notify"] {
+    let warnings = good(&with_line("gpu_count: 1")).warnings;
+    for word in ["max_usd_per_hour", "budget_usd"] {
         assert!(warnings.iter().any(|warning| warning.contains(word)), "{warnings:?}");
     }
     let careful = "limits: {max_usd_per_hour: 1, budget_usd: 10}";
@@ -853,6 +879,9 @@ fn the_schema_accepts_the_examples_and_refuses_slips() {
         "limits: {budget_usd: 0}",
         "limits: {budget_window: week}",
         "cloud_type: COMMUNITY",
+        "notify: {desktop: \"yes\"}",
+        "notify: {webhook: discord}",
+        "notify: {url: x}",
     ] {
         assert!(!validator.is_valid(&value(&with_line(slip))), "{slip}");
     }

@@ -24,6 +24,7 @@ mod local_cloud;
 mod mcp;
 mod mcp_python;
 mod metrics;
+mod notify;
 mod runpod_client;
 mod scripts;
 mod ssh;

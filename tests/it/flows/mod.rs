@@ -14,6 +14,7 @@ mod journal;
 mod limits;
 mod lost_contact;
 mod money;
+mod notices;
 mod pod_faults;
 mod refusals;
 mod seeing;

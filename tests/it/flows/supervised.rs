@@ -31,6 +31,11 @@ pub struct Outcome {
 impl Run {
     /// Starts `podtether supervise` on the fixture's config, with only what a shell would give it.
     pub fn start(fixture: &Fixture, arguments: &[&str]) -> Self {
+        Self::start_with(fixture, arguments, &[])
+    }
+
+    /// The same with more variables.
+    pub fn start_with(fixture: &Fixture, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let (stdout, stderr) = (fixture.path("stdout"), fixture.path("stderr"));
         let child = Command::new(program())
             .args(["supervise", "--json", "--config"])
@@ -39,6 +44,7 @@ impl Run {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", fixture.path(""))
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(File::create(&stdout).unwrap())
             .stderr(File::create(&stderr).unwrap())
@@ -49,8 +55,18 @@ impl Run {
 
     /// A run of `command` that pulls nothing but the job's folder.
     pub fn of(fixture: &Fixture, command: &str, more: &[&str]) -> Self {
+        Self::of_with(fixture, command, more, &[])
+    }
+
+    /// The same with more variables.
+    pub fn of_with(
+        fixture: &Fixture,
+        command: &str,
+        more: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let base = ["--job-name", "job", "--command", command, "--sync-subdir", "none"];
-        Self::start(fixture, &[&base[..], more].concat())
+        Self::start_with(fixture, &[&base[..], more].concat(), variables)
     }
 
     pub fn signal(&self, signal: Signal) {
