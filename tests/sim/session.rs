@@ -253,6 +253,7 @@ impl Session {
             backstop: Duration::from_secs(300),
             no_stop: false,
             sync_subdir: None,
+            notifier: podtether::notify::Notifier::silent(),
             summary_path: None,
         };
         self.begin(Op::Supervise, &format!("supervise {vehicle}, {ceiling} s"));
