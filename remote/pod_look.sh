@@ -457,7 +457,8 @@ log_of() {
   age_of "$1" "$written" "$note"
   printf 'log_size=%s\nlog_age_s=%s\nlog_offset=%s\nlog_b64=' "$size" "$answer" "$offset"
   tail -c "+$((offset + 1))" | head -c "$max" | encoded
-  echo
+  # What could not be encoded must not look like an empty log: this is no base64.
+  case "${PIPESTATUS[*]}" in *' 0 0') echo ;; *) echo '!' ;; esac
 }
 
 # What the wrapper of job $1 left beside the volume, for when that does not answer.

@@ -176,7 +176,7 @@ async fn a_start_waits_for_a_stop_that_is_under_way() {
 async fn a_status_is_one_round_trip() {
     let fixture = Fixture::new();
     let tether = fixture.tether().await;
-    let pod = fixture.running(&tether).await.pod.unwrap().id;
+    let pod = fixture.running(&tether).await.pod.unwrap().id.0;
     let mut ids = Vec::new();
     for name in ["one", "two", "three"] {
         let job = RunJobRequest {
@@ -187,7 +187,7 @@ async fn a_status_is_one_round_trip() {
             max_runtime_sec: Some(600),
             ..RunJobRequest::default()
         };
-        ids.push(tether.run_job(&job).await.unwrap().job_id.unwrap());
+        ids.push(tether.run_job(&job).await.unwrap().job_id);
     }
     fixture
         .until("all three live", async || {

@@ -135,7 +135,10 @@ fn jobs_that_have_ended_cost_a_look_no_process() {
         programs
     };
     let alive = pid_line(std::process::id());
-    let running = bench.folder(&[("pid", alive.as_bytes()), ("out.log", b"x\n")]);
+    let boot = alive.trim().rsplit(' ').next().unwrap();
+    let note = format!("1 {boot}\n");
+    let files = [("pid", alive.as_bytes()), ("out.log", b"x\n"), ("launched/at", note.as_bytes())];
+    let running = bench.folder(&files);
     let (plain, with_a_job) = (started(None), started(Some(&running)));
     assert_eq!(plain, ["cat", "df", "df", "ls", "stat"]);
     let more = ["base64", "cat", "df", "df", "head", "ls", "ls", "stat", "stat", "tail"];
