@@ -9,53 +9,54 @@
 # shellcheck disable=SC2317 # much is called through on_volume
 
 # --- identity: the same text in every script that needs it; a unit test compares them ---
+# What is asked here is left in $answer: printing it would cost whoever asks a process.
 # Where there is no such folder, as on a Mac that stands in for a pod, ps is asked.
 proc=${PODTETHER_PROC:-/proc}
 
-# Prints when process $1 started, as one word; fails when it is gone. A zombie is gone: it answers
+# When process $1 started, as one word; fails when it is gone. A zombie is gone: it answers
 # `kill -0` for ever in a container whose first process never reaps (A16).
 start_of() {
-  local stat
+  local stat=''
+  answer=
   if [ -d "$proc/self" ]; then
-    stat=
     { IFS= read -r -d '' stat <"$proc/$1/stat"; } 2>/dev/null
     [ -n "$stat" ] || return 1
     # The name in parentheses may hold anything; what follows it are plain words, 20th is the start.
     # shellcheck disable=SC2086
     set -- ${stat##*) }
     case $1 in Z | X) return 1 ;; esac
-    printf '%s\n' "${20}"
+    answer=${20}
   else
     case $(ps -o stat= -p "$1" 2>/dev/null) in '' | Z*) return 1 ;; esac
-    LC_ALL=C ps -o lstart= -p "$1" | tr -s ' \n' '_'
+    answer=$(LC_ALL=C ps -o lstart= -p "$1" | tr -s ' \n' '_')
   fi
 }
 
-# Prints what tells this boot from every other.
+# What tells this boot from every other.
 boot_id() {
-  local id
-  id=$(cat "$proc/sys/kernel/random/boot_id" 2>/dev/null) ||
-    id=$(sysctl -n kern.bootsessionuuid 2>/dev/null) ||
-    id=$(sysctl -n kern.boottime 2>/dev/null | tr -cd '0-9')
-  printf '%s\n' "${id:-unknown-boot}"
+  answer=
+  { read -r answer <"$proc/sys/kernel/random/boot_id"; } 2>/dev/null
+  [ -n "$answer" ] || answer=$(sysctl -n kern.bootsessionuuid 2>/dev/null) ||
+    answer=$(sysctl -n kern.boottime 2>/dev/null | tr -cd '0-9')
+  answer=${answer:-unknown-boot}
 }
 # --- end of identity ---
 
 # --- liveness: the same text in every script that needs it; a unit test compares them ---
-# Says what became of the process that wrote the pid line $1: alive, dead, reused, other_boot or
+# What became of the process that wrote the pid line $1: alive, dead, reused, other_boot or
 # malformed. Never by the bare pid: containers hand out low numbers again (A17).
 liveness() {
-  local now
   # shellcheck disable=SC2086
   set -f && set -- $1 && set +f
   case ${1:-x} in *[!0-9]*) set -- ;; esac
-  [ $# -eq 3 ] || { echo malformed && return; }
-  [ "$3" = "$(boot_id)" ] || { echo other_boot && return; }
-  now=$(start_of "$1") || { echo dead && return; }
-  if [ "$now" = "$2" ]; then echo alive; else echo reused; fi
+  [ $# -eq 3 ] || { answer=malformed && return; }
+  boot_id
+  [ "$3" = "$answer" ] || { answer=other_boot && return; }
+  start_of "$1" || { answer=dead && return; }
+  if [ "$answer" = "$2" ]; then answer=alive; else answer=reused; fi
 }
 
-# Says whether processes of a job live on whose wrapper is gone: members of its session outside the
+# Whether processes of a job live on whose wrapper is gone: members of its session outside the
 # wrapper's own process group. A session's number is not given out again while it has members.
 lives_on() {
   local stat file
@@ -65,52 +66,68 @@ lives_on() {
     # shellcheck disable=SC2086
     set -- "$1" ${stat##*) }
     case ${2:-X} in Z | X) continue ;; esac
-    [ "$5" != "$1" ] || [ "$4" = "$1" ] || { echo yes && return; }
+    [ "$5" != "$1" ] || [ "$4" = "$1" ] || return 0
   done
-  echo no
+  return 1
 }
 # --- end of liveness ---
 
 # --- verdict: the same text in every script that needs it; a unit test compares them ---
-# Prints when file $1 was written, in seconds by the clock of its file system.
-written() { stat -c %Y -- "$1" 2>/dev/null || stat -f %m -- "$1" 2>/dev/null; }
+# Prints "<bytes> <seconds of the last write> <name>" for each of the files, and ends this process.
+stats() {
+  case $OSTYPE in
+    linux*) exec stat -L -c '%s %Y %n' -- "$@" ;;
+    *) exec stat -L -f '%z %m %N' -- "$@" ;;
+  esac
+} 2>/dev/null
 
-# Seconds since the file $1 of the job folder $2 was written, never below 0. The launch left a note of
-# the machine's uptime: against it and against the note's own time neither a clock that was set nor a
-# volume whose clock is another can make a file hours older or younger than it is (A14).
+# Seconds since a file of the job folder $1 was written at $2, never below 0. The launch left a note of
+# the machine's uptime, written at $3 by the same clock: against it and against the note's own time
+# neither a clock that was set nor a volume whose clock is another can make a file hours older or
+# younger than it is (A14).
 age_of() {
-  local at='' boot='' now='' note age
-  age=$(written "$1") && [ -n "$age" ] || return 0
-  { read -r at boot <"$2/launched/at" && read -r now _ <"$proc/uptime"; } 2>/dev/null
-  case $at in '' | *[!0-9]*) at= ;; esac
+  local at='' boot='' now=''
+  { read -r at boot <"$1/launched/at" && read -r now _ <"$proc/uptime"; } 2>/dev/null
   now=${now%%.*}
-  if [ -n "$at" ] && [ -n "$now" ] && [ "$boot" = "$(boot_id)" ] && note=$(written "$2/launched/at"); then
-    age=$((now - at - (age - note)))
+  case $at$now in *[!0-9]*) at= ;; esac
+  boot_id
+  if [ -n "$at" ] && [ -n "$now" ] && [ -n "$3" ] && [ "$boot" = "$answer" ]; then
+    answer=$((10#$now - 10#$at - ($2 - $3)))
   else
-    age=$(($(date +%s) - age))
+    answer=$(($(date +%s) - $2))
   fi
-  echo "$((age > 0 ? age : 0))"
+  [ "$answer" -ge 0 ] || answer=0
 }
 
-# What is known of the job in folder $1: live, over or unknown.
+# What is known of the job in folder $1: live, over or unknown. $lost is yes for one that lives on
+# without its wrapper. No process is started for a job that has an exit code, or a wrapper.
 verdict() {
-  local line='' code='' age
+  local line='' code='' written='' note='' time name
+  lost=
   # With an exit code the job is over, though its wrapper may still be stopping the pod.
   { read -r -n 64 code <"$1/exit_code"; } 2>/dev/null
-  case $code in '' | *[!0-9]*) ;; *) echo over && return ;; esac
+  case $code in '' | *[!0-9]*) ;; *) answer=over && return ;; esac
   if ! [ -e "$1/pid" ]; then
     # Not launched yet, or launched this minute, or never come up.
-    age=
-    if [ -d "$1/launched" ]; then age=$(age_of "$1/launched" "$1"); fi
-    if [ "${age:-60}" -lt 60 ]; then echo live; else echo over; fi
+    answer=60
+    if [ -d "$1/launched" ]; then
+      while read -r _ time name; do
+        case $name in */launched/at) note=$time ;; *) written=$time ;; esac
+      done < <(stats "$1/launched" "$1/launched/at")
+      [ -z "$written" ] || age_of "$1" "$written" "$note"
+    fi
+    if [ "$answer" -lt 60 ]; then answer=live; else answer=over; fi
     return
   fi
-  line=$(cat -- "$1/pid" 2>/dev/null) || { echo unknown && return; }
-  case $(liveness "$line") in
-    alive) echo live ;;
-    dead) if [ "$(lives_on "${line%% *}")" = yes ]; then echo live; else echo over; fi ;;
-    malformed) echo unknown ;;
-    *) echo over ;;
+  # What cannot be read is no pid line.
+  { IFS= read -r -d '' -n 256 line <"$1/pid"; } 2>/dev/null
+  liveness "$line"
+  # shellcheck disable=SC2034 # only one of the scripts tells of $lost
+  case $answer in
+    alive) answer=live ;;
+    dead) if lives_on "${line%% *}"; then answer=live lost=yes; else answer=over; fi ;;
+    malformed) answer=unknown ;;
+    *) answer=over ;;
   esac
 }
 # --- end of verdict ---
@@ -118,12 +135,13 @@ verdict() {
 # --- clock: the same text in every script that needs it; a unit test compares them ---
 # Hundredths of a second on a clock that is never set back, where there is one.
 ticks() {
-  local uptime
-  if { read -r uptime _ <"$proc/uptime"; } 2>/dev/null; then
-    echo $((10#${uptime/./}))
-  else
-    echo $(($(date +%s) * 100))
-  fi
+  answer=
+  { read -r answer _ <"$proc/uptime"; } 2>/dev/null
+  answer=${answer/./}
+  case $answer in
+    '' | *[!0-9]*) answer=$(($(date +%s) * 100)) ;;
+    *) answer=$((10#$answer)) ;;
+  esac
 }
 # --- end of clock ---
 
@@ -154,7 +172,7 @@ pod_variable() {
       *) [ -n "$whole" ] || continue && value=${value%%[[:space:]]*} ;;
     esac
     found=$value
-  done < <(cat -- "${PODTETHER_RP_ENVIRONMENT:-/etc/rp_environment}" 2>/dev/null)
+  done 2>/dev/null <"${PODTETHER_RP_ENVIRONMENT:-/etc/rp_environment}"
   # The first process of a local pod is the user's machine, whose key is none of ours.
   if [ -z "$found" ] && [ -z "${PODTETHER_LOCAL_POD:-}" ]; then
     found=$({ tr '\0' '\n' <"${PODTETHER_PROC:-/proc}/1/environ" | sed -n "s/^$1=//p" | head -n 1; } 2>/dev/null)
@@ -176,23 +194,36 @@ key_for_curl() {
 # left behind is gone with the next one.
 folder="${TMPDIR:-/tmp}/podtether/watchdog"
 
-# Prints what tells this start of the container from every other.
-this_boot() { echo "$(boot_id)/$(start_of 1)"; }
+# What tells this start of the container from every other.
+this_boot() {
+  local boot
+  boot_id
+  boot=$answer
+  start_of 1
+  answer=$boot/$answer
+}
 
-# Prints in how many seconds the moment in file $1 comes, below 0 when it has passed; nothing when the
+# In how many seconds the moment in file $1 comes, below 0 when it has passed; nothing when the
 # file holds none of this boot. Moments are counted on the machine's uptime: no clock that is set
 # moves them.
 seconds_to() {
-  local boot='' at='' now
+  local boot='' at=''
   { read -r boot at <"$folder/$1"; } 2>/dev/null
+  this_boot
+  [ "$boot" = "$answer" ] || at=
+  answer=
   case $at in '' | *[!0-9]* | ???????????????*) return ;; esac
-  now=$(ticks)
-  [ "$boot" != "$(this_boot)" ] || echo $(((at - now) / 100))
+  ticks
+  answer=$(((10#$at - answer) / 100))
 }
 
 # Writes the moment in $2 seconds into file $1, whole or not at all.
 set_moment() {
-  printf '%s %s\n' "$(this_boot)" "$(($(ticks) + $2 * 100))" >"$folder/$1.part.$$" &&
+  local boot
+  this_boot
+  boot=$answer
+  ticks
+  printf '%s %s\n' "$boot" "$((answer + $2 * 100))" >"$folder/$1.part.$$" &&
     mv -f "$folder/$1.part.$$" "$folder/$1"
 }
 # --- end of watchdog folder ---
@@ -231,6 +262,9 @@ on_volume() {
   hung=
 }
 
+# Prints when file $1 was written, in seconds by the clock of its file system.
+written() { stat -c %Y -- "$1" 2>/dev/null || stat -f %m -- "$1" 2>/dev/null; }
+
 # Everything that is asked of the volume. Every live job with its ceiling and the start of its wrapper.
 look() {
   local job word ceiling start
@@ -239,7 +273,8 @@ look() {
   for job in "$mount"/jobs/*/; do
     [ -d "$job" ] || continue
     job=${job%/} start=
-    word=$(verdict "$job")
+    verdict "$job"
+    word=$answer
     [ "$word" != over ] || continue
     ceiling=$(sed -n 's/.*"max_runtime_sec": *\([0-9]\{1,9\}\).*/\1/p' "$job/meta.json" | head -n 1)
     { read -r _ start _ <"$job/pid"; } 2>/dev/null
@@ -332,7 +367,8 @@ number() { case $1 in '' | *[!0-9]* | ????????????????*) echo "$2" ;; *) echo "$
 # One look, and what follows from it. Every number has a default: no source that fails ends it (A19).
 tick() {
   local now since key a b c d live=0 overdue=0 unknown=0 volume=yes
-  now=$(number "$(ticks)" $((looked + tick * 100)))
+  ticks
+  now=$(number "$answer" $((looked + tick * 100)))
   since=$((now - looked)) looked=$now rounds=$((rounds + 1))
   [ "$since" -gt 0 ] || since=1
 
@@ -389,7 +425,8 @@ tick() {
     used=$now
   fi
   # Whoever arms the watchdog means to use the pod.
-  d=$(seconds_to wanted)
+  seconds_to wanted
+  d=$answer
   if [ -n "$d" ] && [ $((now + d * 100)) -gt "$used" ]; then used=$((now + d * 100)); fi
   decide
 }
@@ -424,7 +461,8 @@ decide() {
   quiet=$(((now - (kept > used ? kept : used)) / 100))
   [ -z "$keepalive_date" ] || kept_words="$(((now - kept) / 6000)) min"
   # A supervisor that has gone silent is no user any more: what it left is waited for, not an hour more.
-  lease=$(seconds_to lease)
+  seconds_to lease
+  lease=$answer
   if [ -n "$lease" ]; then
     if [ "$lease" -le 0 ]; then
       [ "$window" -le 600 ] || window=600
@@ -434,7 +472,8 @@ decide() {
   fi
   # The deadline waits for a job within its ceiling, and a while after it for whoever pulls its results. A file that is none, or of
   # another boot, leaves the deadline that was known: never none.
-  left=$(seconds_to deadline)
+  seconds_to deadline
+  left=$answer
   if [ -n "$left" ]; then deadline=$((now + left * 100)); fi
   after=$deadline
   if [ "$last_live" -gt 0 ] && [ $((last_live + grace * 100)) -gt "$after" ]; then after=$((last_live + grace * 100)); fi
@@ -461,7 +500,8 @@ decide() {
 
 # What others read: how it is, and when it was.
 beat() {
-  printf '%s %s\n' "$(this_boot)" "$looked" | publish "$folder/looked"
+  this_boot
+  printf '%s %s\n' "$answer" "$looked" | publish "$folder/looked"
   printf 'ticks=%s\nquiet_s=%s\nstops=%s\nvolume=%s\ndecision=%s\n' \
     "$rounds" "${quiet:-0}" "$stops" "${volume:-unknown}" "$1" | publish "$folder/heartbeat"
   on_volume 5 beat_on_volume "$1"
@@ -498,7 +538,8 @@ own() {
   for tries in 1 2 3; do
     line=$(cat "$folder/pid" 2>/dev/null)
     [ "$line" != "$mine" ] || return 0
-    [ "$(liveness "$line")" != alive ] || return 1
+    liveness "$line"
+    [ "$answer" != alive ] || return 1
     rm -f "$folder/pid"
     mkdir -p "$folder"
     echo "$mine" >"$folder/pid.$$"
@@ -521,9 +562,13 @@ watch() {
   trap '' HUP PIPE INT QUIT
   umask 077
   mkdir -p "$folder"
-  mine="$self $(start_of "$self") $(boot_id)"
+  start_of "$self"
+  mine="$self $answer"
+  boot_id
+  mine="$mine $answer"
   own || { echo "another one watches" && exit 0; }
-  looked=$(number "$(ticks)" 0)
+  ticks
+  looked=$(number "$answer" 0)
   rounds=0 stops=0 hung='' snapshot='' net_before='' keepalive_date='' kept=0 last_live=0 promised=0
   used=$looked deadline=$((looked + $5 * 100))
   beat starting

@@ -9,35 +9,36 @@
 set -u
 
 # --- identity: the same text in every script that needs it; a unit test compares them ---
+# What is asked here is left in $answer: printing it would cost whoever asks a process.
 # Where there is no such folder, as on a Mac that stands in for a pod, ps is asked.
 proc=${PODTETHER_PROC:-/proc}
 
-# Prints when process $1 started, as one word; fails when it is gone. A zombie is gone: it answers
+# When process $1 started, as one word; fails when it is gone. A zombie is gone: it answers
 # `kill -0` for ever in a container whose first process never reaps (A16).
 start_of() {
-  local stat
+  local stat=''
+  answer=
   if [ -d "$proc/self" ]; then
-    stat=
     { IFS= read -r -d '' stat <"$proc/$1/stat"; } 2>/dev/null
     [ -n "$stat" ] || return 1
     # The name in parentheses may hold anything; what follows it are plain words, 20th is the start.
     # shellcheck disable=SC2086
     set -- ${stat##*) }
     case $1 in Z | X) return 1 ;; esac
-    printf '%s\n' "${20}"
+    answer=${20}
   else
     case $(ps -o stat= -p "$1" 2>/dev/null) in '' | Z*) return 1 ;; esac
-    LC_ALL=C ps -o lstart= -p "$1" | tr -s ' \n' '_'
+    answer=$(LC_ALL=C ps -o lstart= -p "$1" | tr -s ' \n' '_')
   fi
 }
 
-# Prints what tells this boot from every other.
+# What tells this boot from every other.
 boot_id() {
-  local id
-  id=$(cat "$proc/sys/kernel/random/boot_id" 2>/dev/null) ||
-    id=$(sysctl -n kern.bootsessionuuid 2>/dev/null) ||
-    id=$(sysctl -n kern.boottime 2>/dev/null | tr -cd '0-9')
-  printf '%s\n' "${id:-unknown-boot}"
+  answer=
+  { read -r answer <"$proc/sys/kernel/random/boot_id"; } 2>/dev/null
+  [ -n "$answer" ] || answer=$(sysctl -n kern.bootsessionuuid 2>/dev/null) ||
+    answer=$(sysctl -n kern.boottime 2>/dev/null | tr -cd '0-9')
+  answer=${answer:-unknown-boot}
 }
 # --- end of identity ---
 
@@ -58,12 +59,13 @@ within() {
 # --- clock: the same text in every script that needs it; a unit test compares them ---
 # Hundredths of a second on a clock that is never set back, where there is one.
 ticks() {
-  local uptime
-  if { read -r uptime _ <"$proc/uptime"; } 2>/dev/null; then
-    echo $((10#${uptime/./}))
-  else
-    echo $(($(date +%s) * 100))
-  fi
+  answer=
+  { read -r answer _ <"$proc/uptime"; } 2>/dev/null
+  answer=${answer/./}
+  case $answer in
+    '' | *[!0-9]*) answer=$(($(date +%s) * 100)) ;;
+    *) answer=$((10#$answer)) ;;
+  esac
 }
 # --- end of clock ---
 
@@ -151,12 +153,14 @@ note_leftovers() {
 # Ends the job's processes of scope $1: TERM, $2 seconds of grace, then KILL until none is left or
 # nothing helps. CONT, because a stopped process does not see its TERM.
 end_processes() {
-  local scope=$1 until=$(($(ticks) + $2 * 100)) pids round
+  local scope=$1 until pids round
+  ticks
+  until=$((answer + $2 * 100))
   pids=$(members "$scope")
   [ -n "$pids" ] || return 0
   # shellcheck disable=SC2086
   { kill -TERM $pids; kill -CONT $pids; } 2>/dev/null
-  while [ -n "$pids" ] && [ "$(ticks)" -lt "$until" ]; do
+  while [ -n "$pids" ] && ticks && [ "$answer" -lt "$until" ]; do
     sleep 0.2
     pids=$(members "$scope")
   done
@@ -213,16 +217,18 @@ end_keeper() {
 keeper() {
   local left nap='' alone=''
   trap 'kill $nap 2>/dev/null; exit 0' TERM
-  while left=$((deadline - $(ticks))) && [ "$left" -gt 0 ]; do
+  while ticks && left=$((deadline - answer)) && [ "$left" -gt 0 ]; do
     [ "$left" -le 500 ] || left=500
     sleep "$((left / 100)).$(printf '%02d' $((left % 100)))" &
     nap=$!
     wait "$nap"
-    [ "$(start_of "$self")" = "$started" ] || alone=1
+    start_of "$self"
+    [ "$answer" = "$started" ] || alone=1
     [ -z "$alone" ] || [ -n "$(members all)" ] || break
   done
   [ "$left" -gt 0 ] || strike
-  [ "$(start_of "$self")" = "$started" ] || alone=1
+  start_of "$self"
+  [ "$answer" = "$started" ] || alone=1
   if [ -n "$alone" ]; then
     [ "$left" -gt 0 ] || record 124
     stop_pod
@@ -263,7 +269,8 @@ main() {
   grace=${PODTETHER_KILL_GRACE_SEC:-60}
   case $grace in *[!0-9]*) grace=60 ;; esac
   self=$$ asked=
-  started=$(start_of "$self")
+  start_of "$self"
+  started=$answer
   marker="${dir##*/}:$self:$started"
   # An auto-stop that cannot happen must not be promised: without its script nothing starts.
   stop_script=
@@ -272,9 +279,11 @@ main() {
   fi
 
   cd "$workdir" 2>/dev/null || cannot_enter=1
-  publish "${copy%.exit_code}.pid" "$self $started $(boot_id)"
-  publish "$dir/pid" "$self $started $(boot_id)" || exit 2
-  deadline=$(($(ticks) + ceiling * 100))
+  boot_id
+  publish "${copy%.exit_code}.pid" "$self $started $answer"
+  publish "$dir/pid" "$self $started $answer" || exit 2
+  ticks
+  deadline=$((answer + ceiling * 100))
   trap asked_to_end TERM INT
   trap : USR1
   if [ -n "$cannot_enter" ]; then

@@ -14,53 +14,54 @@
 set -u
 
 # --- identity: the same text in every script that needs it; a unit test compares them ---
+# What is asked here is left in $answer: printing it would cost whoever asks a process.
 # Where there is no such folder, as on a Mac that stands in for a pod, ps is asked.
 proc=${PODTETHER_PROC:-/proc}
 
-# Prints when process $1 started, as one word; fails when it is gone. A zombie is gone: it answers
+# When process $1 started, as one word; fails when it is gone. A zombie is gone: it answers
 # `kill -0` for ever in a container whose first process never reaps (A16).
 start_of() {
-  local stat
+  local stat=''
+  answer=
   if [ -d "$proc/self" ]; then
-    stat=
     { IFS= read -r -d '' stat <"$proc/$1/stat"; } 2>/dev/null
     [ -n "$stat" ] || return 1
     # The name in parentheses may hold anything; what follows it are plain words, 20th is the start.
     # shellcheck disable=SC2086
     set -- ${stat##*) }
     case $1 in Z | X) return 1 ;; esac
-    printf '%s\n' "${20}"
+    answer=${20}
   else
     case $(ps -o stat= -p "$1" 2>/dev/null) in '' | Z*) return 1 ;; esac
-    LC_ALL=C ps -o lstart= -p "$1" | tr -s ' \n' '_'
+    answer=$(LC_ALL=C ps -o lstart= -p "$1" | tr -s ' \n' '_')
   fi
 }
 
-# Prints what tells this boot from every other.
+# What tells this boot from every other.
 boot_id() {
-  local id
-  id=$(cat "$proc/sys/kernel/random/boot_id" 2>/dev/null) ||
-    id=$(sysctl -n kern.bootsessionuuid 2>/dev/null) ||
-    id=$(sysctl -n kern.boottime 2>/dev/null | tr -cd '0-9')
-  printf '%s\n' "${id:-unknown-boot}"
+  answer=
+  { read -r answer <"$proc/sys/kernel/random/boot_id"; } 2>/dev/null
+  [ -n "$answer" ] || answer=$(sysctl -n kern.bootsessionuuid 2>/dev/null) ||
+    answer=$(sysctl -n kern.boottime 2>/dev/null | tr -cd '0-9')
+  answer=${answer:-unknown-boot}
 }
 # --- end of identity ---
 
 # --- liveness: the same text in every script that needs it; a unit test compares them ---
-# Says what became of the process that wrote the pid line $1: alive, dead, reused, other_boot or
+# What became of the process that wrote the pid line $1: alive, dead, reused, other_boot or
 # malformed. Never by the bare pid: containers hand out low numbers again (A17).
 liveness() {
-  local now
   # shellcheck disable=SC2086
   set -f && set -- $1 && set +f
   case ${1:-x} in *[!0-9]*) set -- ;; esac
-  [ $# -eq 3 ] || { echo malformed && return; }
-  [ "$3" = "$(boot_id)" ] || { echo other_boot && return; }
-  now=$(start_of "$1") || { echo dead && return; }
-  if [ "$now" = "$2" ]; then echo alive; else echo reused; fi
+  [ $# -eq 3 ] || { answer=malformed && return; }
+  boot_id
+  [ "$3" = "$answer" ] || { answer=other_boot && return; }
+  start_of "$1" || { answer=dead && return; }
+  if [ "$answer" = "$2" ]; then answer=alive; else answer=reused; fi
 }
 
-# Says whether processes of a job live on whose wrapper is gone: members of its session outside the
+# Whether processes of a job live on whose wrapper is gone: members of its session outside the
 # wrapper's own process group. A session's number is not given out again while it has members.
 lives_on() {
   local stat file
@@ -70,79 +71,112 @@ lives_on() {
     # shellcheck disable=SC2086
     set -- "$1" ${stat##*) }
     case ${2:-X} in Z | X) continue ;; esac
-    [ "$5" != "$1" ] || [ "$4" = "$1" ] || { echo yes && return; }
+    [ "$5" != "$1" ] || [ "$4" = "$1" ] || return 0
   done
-  echo no
+  return 1
 }
 # --- end of liveness ---
 
 # --- verdict: the same text in every script that needs it; a unit test compares them ---
-# Prints when file $1 was written, in seconds by the clock of its file system.
-written() { stat -c %Y -- "$1" 2>/dev/null || stat -f %m -- "$1" 2>/dev/null; }
+# Prints "<bytes> <seconds of the last write> <name>" for each of the files, and ends this process.
+stats() {
+  case $OSTYPE in
+    linux*) exec stat -L -c '%s %Y %n' -- "$@" ;;
+    *) exec stat -L -f '%z %m %N' -- "$@" ;;
+  esac
+} 2>/dev/null
 
-# Seconds since the file $1 of the job folder $2 was written, never below 0. The launch left a note of
-# the machine's uptime: against it and against the note's own time neither a clock that was set nor a
-# volume whose clock is another can make a file hours older or younger than it is (A14).
+# Seconds since a file of the job folder $1 was written at $2, never below 0. The launch left a note of
+# the machine's uptime, written at $3 by the same clock: against it and against the note's own time
+# neither a clock that was set nor a volume whose clock is another can make a file hours older or
+# younger than it is (A14).
 age_of() {
-  local at='' boot='' now='' note age
-  age=$(written "$1") && [ -n "$age" ] || return 0
-  { read -r at boot <"$2/launched/at" && read -r now _ <"$proc/uptime"; } 2>/dev/null
-  case $at in '' | *[!0-9]*) at= ;; esac
+  local at='' boot='' now=''
+  { read -r at boot <"$1/launched/at" && read -r now _ <"$proc/uptime"; } 2>/dev/null
   now=${now%%.*}
-  if [ -n "$at" ] && [ -n "$now" ] && [ "$boot" = "$(boot_id)" ] && note=$(written "$2/launched/at"); then
-    age=$((now - at - (age - note)))
+  case $at$now in *[!0-9]*) at= ;; esac
+  boot_id
+  if [ -n "$at" ] && [ -n "$now" ] && [ -n "$3" ] && [ "$boot" = "$answer" ]; then
+    answer=$((10#$now - 10#$at - ($2 - $3)))
   else
-    age=$(($(date +%s) - age))
+    answer=$(($(date +%s) - $2))
   fi
-  echo "$((age > 0 ? age : 0))"
+  [ "$answer" -ge 0 ] || answer=0
 }
 
-# What is known of the job in folder $1: live, over or unknown.
+# What is known of the job in folder $1: live, over or unknown. $lost is yes for one that lives on
+# without its wrapper. No process is started for a job that has an exit code, or a wrapper.
 verdict() {
-  local line='' code='' age
+  local line='' code='' written='' note='' time name
+  lost=
   # With an exit code the job is over, though its wrapper may still be stopping the pod.
   { read -r -n 64 code <"$1/exit_code"; } 2>/dev/null
-  case $code in '' | *[!0-9]*) ;; *) echo over && return ;; esac
+  case $code in '' | *[!0-9]*) ;; *) answer=over && return ;; esac
   if ! [ -e "$1/pid" ]; then
     # Not launched yet, or launched this minute, or never come up.
-    age=
-    if [ -d "$1/launched" ]; then age=$(age_of "$1/launched" "$1"); fi
-    if [ "${age:-60}" -lt 60 ]; then echo live; else echo over; fi
+    answer=60
+    if [ -d "$1/launched" ]; then
+      while read -r _ time name; do
+        case $name in */launched/at) note=$time ;; *) written=$time ;; esac
+      done < <(stats "$1/launched" "$1/launched/at")
+      [ -z "$written" ] || age_of "$1" "$written" "$note"
+    fi
+    if [ "$answer" -lt 60 ]; then answer=live; else answer=over; fi
     return
   fi
-  line=$(cat -- "$1/pid" 2>/dev/null) || { echo unknown && return; }
-  case $(liveness "$line") in
-    alive) echo live ;;
-    dead) if [ "$(lives_on "${line%% *}")" = yes ]; then echo live; else echo over; fi ;;
-    malformed) echo unknown ;;
-    *) echo over ;;
+  # What cannot be read is no pid line.
+  { IFS= read -r -d '' -n 256 line <"$1/pid"; } 2>/dev/null
+  liveness "$line"
+  # shellcheck disable=SC2034 # only one of the scripts tells of $lost
+  case $answer in
+    alive) answer=live ;;
+    dead) if lives_on "${line%% *}"; then answer=live lost=yes; else answer=over; fi ;;
+    malformed) answer=unknown ;;
+    *) answer=over ;;
   esac
 }
 # --- end of verdict ---
 
-# GNU's breaks lines unless it is told not to, and BSD's cannot be told.
-if base64 -w 0 </dev/null >/dev/null 2>&1; then
-  encoded() { base64 -w 0; }
-else
-  encoded() { base64 | tr -d '\n'; }
-fi
+# In base64 on one line; ends this process. GNU's breaks lines unless it is told not to, and BSD's cannot
+# be told.
+encoded() {
+  case $OSTYPE in
+    linux*) exec base64 -w 0 ;;
+    *) base64 | tr -d '\n' ;;
+  esac
+}
 
-free_kib() { df -Pk -- "$1" 2>/dev/null | { read -r _ && read -r _ _ _ free _ && echo "$free"; }; }
-device_of() { stat -c %d -- "$1" 2>/dev/null || stat -f %d -- "$1" 2>/dev/null; }
+# What is free on the file system of $1, in KiB.
+free_kib() {
+  answer=
+  { read -r _ && read -r _ _ _ answer _; } < <(exec df -Pk -- "$1" 2>/dev/null)
+}
 
-# Prints "$1=absent", "$1=unreadable" or "$1=present", then the start of the file $2 as "$1_b64".
+# Prints the devices of the files, and ends this process.
+devices() {
+  case $OSTYPE in
+    linux*) exec stat -c %d -- "$@" ;;
+    *) exec stat -f %d -- "$@" ;;
+  esac
+} 2>/dev/null
+
+# Prints the start of file $2 as "$1=present" and "$1_b64", or "$1=unreadable".
 show_file() {
   local content
-  if ! [ -e "$2" ] && is_absent "$2"; then
-    echo "$1=absent"
-  elif content=$(head -c "$3" -- "$2" 2>/dev/null | encoded && [ "${PIPESTATUS[0]}" -eq 0 ]); then
+  if content=$(head -c "$3" -- "$2" 2>/dev/null | encoded && [ "${PIPESTATUS[0]}" -eq 0 ]); then
     echo "$1=present"
     echo "$1_b64=$content"
-  elif is_absent "$2"; then
-    echo "$1=absent" # it went meanwhile
   else
     echo "$1=unreadable"
   fi
+}
+
+# The same for an exit code: a file of digits and nothing else is told as it is, "$1=0".
+show_code() {
+  local text=''
+  if { IFS= read -r -d '' -n 64 text <"$2"; } 2>/dev/null; then text=; fi
+  text=${text%$'\n'}
+  case $text in '' | *[!0-9]*) show_file "$1" "$2" 64 ;; *) echo "$1=$text" ;; esac
 }
 
 # Whether $1 is not there, as far as its folder can tell: an unmounted or stale volume cannot.
@@ -175,7 +209,7 @@ pod_variable() {
       *) [ -n "$whole" ] || continue && value=${value%%[[:space:]]*} ;;
     esac
     found=$value
-  done < <(cat -- "${PODTETHER_RP_ENVIRONMENT:-/etc/rp_environment}" 2>/dev/null)
+  done 2>/dev/null <"${PODTETHER_RP_ENVIRONMENT:-/etc/rp_environment}"
   # The first process of a local pod is the user's machine, whose key is none of ours.
   if [ -z "$found" ] && [ -z "${PODTETHER_LOCAL_POD:-}" ]; then
     found=$({ tr '\0' '\n' <"${PODTETHER_PROC:-/proc}/1/environ" | sed -n "s/^$1=//p" | head -n 1; } 2>/dev/null)
@@ -187,12 +221,13 @@ pod_variable() {
 # --- clock: the same text in every script that needs it; a unit test compares them ---
 # Hundredths of a second on a clock that is never set back, where there is one.
 ticks() {
-  local uptime
-  if { read -r uptime _ <"$proc/uptime"; } 2>/dev/null; then
-    echo $((10#${uptime/./}))
-  else
-    echo $(($(date +%s) * 100))
-  fi
+  answer=
+  { read -r answer _ <"$proc/uptime"; } 2>/dev/null
+  answer=${answer/./}
+  case $answer in
+    '' | *[!0-9]*) answer=$(($(date +%s) * 100)) ;;
+    *) answer=$((10#$answer)) ;;
+  esac
 }
 # --- end of clock ---
 
@@ -201,51 +236,79 @@ ticks() {
 # left behind is gone with the next one.
 folder="${TMPDIR:-/tmp}/podtether/watchdog"
 
-# Prints what tells this start of the container from every other.
-this_boot() { echo "$(boot_id)/$(start_of 1)"; }
+# What tells this start of the container from every other.
+this_boot() {
+  local boot
+  boot_id
+  boot=$answer
+  start_of 1
+  answer=$boot/$answer
+}
 
-# Prints in how many seconds the moment in file $1 comes, below 0 when it has passed; nothing when the
+# In how many seconds the moment in file $1 comes, below 0 when it has passed; nothing when the
 # file holds none of this boot. Moments are counted on the machine's uptime: no clock that is set
 # moves them.
 seconds_to() {
-  local boot='' at='' now
+  local boot='' at=''
   { read -r boot at <"$folder/$1"; } 2>/dev/null
+  this_boot
+  [ "$boot" = "$answer" ] || at=
+  answer=
   case $at in '' | *[!0-9]* | ???????????????*) return ;; esac
-  now=$(ticks)
-  [ "$boot" != "$(this_boot)" ] || echo $(((at - now) / 100))
+  ticks
+  answer=$(((10#$at - answer) / 100))
 }
 
 # Writes the moment in $2 seconds into file $1, whole or not at all.
 set_moment() {
-  printf '%s %s\n' "$(this_boot)" "$(($(ticks) + $2 * 100))" >"$folder/$1.part.$$" &&
+  local boot
+  this_boot
+  boot=$answer
+  ticks
+  printf '%s %s\n' "$boot" "$((answer + $2 * 100))" >"$folder/$1.part.$$" &&
     mv -f "$folder/$1.part.$$" "$folder/$1"
 }
 # --- end of watchdog folder ---
 
 # --- watchdog report: the same text in every script that needs it; a unit test compares them ---
-# What is known of the watchdog, as "watchdog…=" lines.
+# Prints what is known of the watchdog, as "watchdog…=" lines.
 report_watchdog() {
-  local at='' boot='' name
+  local at='' boot='' line='' name room
   if ! [ -O "$folder/pid" ]; then
     echo watchdog=none
     return
   fi
-  echo "watchdog=$(liveness "$(cat "$folder/pid" 2>/dev/null)")"
+  { IFS= read -r -d '' -n 256 line <"$folder/pid"; } 2>/dev/null
+  liveness "$line"
+  echo "watchdog=$answer"
   for name in terms verdict heartbeat; do
-    # tr: a decision may hold anything, an answer has one line for each value.
-    { head -c 4096 -- "$folder/$name" | tr -d '\r'; } 2>/dev/null | sed -n 's/^\([a-z_]*=\)/watchdog_\1/p'
+    room=4096
+    while [ "$room" -gt 0 ] && { IFS= read -r -n "$room" line || [ -n "$line" ]; }; do
+      room=$((room - ${#line} - 1))
+      # A decision may hold anything, an answer has one line for each value.
+      line=${line//$'\r'/}
+      case ${line%%=*} in "$line" | *[!a-z_]*) ;; *) echo "watchdog_$line" ;; esac
+    done 2>/dev/null <"$folder/$name"
   done
-  echo "watchdog_deadline_in_s=$(seconds_to deadline)"
-  echo "watchdog_lease_in_s=$(seconds_to lease)"
-  echo "watchdog_probed_in_s=$(seconds_to probed)"
+  for name in deadline lease probed; do
+    seconds_to "$name"
+    echo "watchdog_${name}_in_s=$answer"
+  done
   { read -r boot at <"$folder/looked"; } 2>/dev/null
-  if [ "$boot" = "$(this_boot)" ]; then echo "watchdog_age_s=$((($(ticks) - at) / 100))"; fi
+  this_boot
+  if [ "$boot" = "$answer" ]; then
+    ticks
+    echo "watchdog_age_s=$(((answer - at) / 100))"
+  fi
 }
 # --- end of watchdog report ---
 
 gpus() {
-  nvidia-smi --query-gpu=driver_version,utilization.gpu,memory.used,memory.total \
-    --format=csv,noheader,nounits | sed -n 's/^\([0-9].*,.*,.*,.*\)$/gpu=\1/p'
+  local line
+  while IFS= read -r line; do
+    case $line in [0-9]*,*,*,*) echo "gpu=$line" ;; esac
+  done < <(exec nvidia-smi --query-gpu=driver_version,utilization.gpu,memory.used,memory.total \
+    --format=csv,noheader,nounits)
 }
 
 # Prints what the container uses of its memory, and how much it has, in KiB. A limit of the container
@@ -278,13 +341,14 @@ memory() {
 
 # Prints the volume's token, after giving it $2 when it has none.
 identity() {
-  local file="$1/.podtether/identity" part
+  local file="$1/.podtether/identity" part token=''
   if ! [ -s "$file" ] && [ -n "$2" ]; then
     part="$file.part.$$"
     mkdir -p -- "$1/.podtether" && printf '%s\n' "$2" >"$part" && mv -n -- "$part" "$file"
     rm -f -- "$part"
   fi
-  head -n 1 -- "$file" 2>/dev/null
+  { IFS= read -r -n 256 token <"$file"; } 2>/dev/null
+  echo "identity=$token"
 }
 
 # Says whether the volume takes a small file, and why not: a quota or a full disk shows in no other way.
@@ -301,100 +365,173 @@ writable() {
 }
 
 # Prints "live=<id>", or "unknown=<id>" where nobody could say, and last "jobs=whole": without it the
-# volume could not be listed, which must not look like one without jobs (E14).
+# volume could not be listed, which must not look like one without jobs (E14). Of the first eight that
+# live "live_meta=<id> <json>" tells what they were launched with, and "live_lost=<id>" that the wrapper
+# is gone.
 jobs_of() {
-  local dir word
+  local dir id shown=0
   # With a dot: of a link that leads nowhere ls else lists the link itself.
-  ls -- "$1/." >/dev/null || return
-  if [ -e "$1/jobs" ]; then ls -- "$1/jobs/." >/dev/null || return; fi
+  set -- "$1" "$1/."
+  [ ! -e "$1/jobs" ] || set -- "$1" "$2" "$1/jobs/."
+  ls -- "${@:2}" >/dev/null || return
   for dir in "$1"/jobs/*/; do
     [ -d "$dir" ] || continue
     dir=${dir%/}
-    word=$(verdict "$dir")
-    [ "$word" = over ] || echo "$word=${dir##*/}"
+    verdict "$dir"
+    [ "$answer" != over ] || continue
+    # One line, whatever somebody named it.
+    id=${dir##*/} id=${id//[[:cntrl:]]/?}
+    echo "$answer=$id"
+    if [ "$answer" != live ] || [ "$shown" -ge 8 ]; then continue; fi
+    shown=$((shown + 1))
+    [ -z "$lost" ] || echo "live_lost=$id"
+    short_meta "$id" "$dir/meta.json"
   done
   echo jobs=whole
+}
+
+# Prints what file $2 remembers of the launch of job $1, but for its command, when it fits in 8 KiB.
+# JSON has no line break but between its words, so it stays the same on one line.
+short_meta() {
+  local line text=''
+  while [ ${#text} -le 8192 ] && { IFS= read -r -n 65536 line || [ -n "$line" ]; }; do
+    case $line in '  "command": '*) ;; *) text="$text${line%$'\r'} " ;; esac
+  done 2>/dev/null <"$2"
+  [ ${#text} -gt 8192 ] || echo "live_meta=$1 $text"
 }
 
 # Everything about the job in folder $1. The order of the looks matters. Liveness before exit code: a
 # wrapper writes the code and then ends, so no code after a dead wrapper means that none will come.
 # Exit code before log: with a code, the log that follows is complete (D01).
 job() {
-  local dir=$1 max=$2 offset=$3 line='' process=none size copy="$beside/${1##*/}.exit_code"
+  local dir=$1 line='' meta='' process='' code='' copy="$beside/${1##*/}.exit_code"
   if ! [ -d "$dir" ]; then
     if is_absent "$dir" || { is_absent "${dir%/*}"; }; then echo exists=no; else echo exists=unknown; fi
     return
   fi
   echo exists=yes
-  if [ -d "$dir/launched" ]; then echo "launch_age_s=$(age_of "$dir/launched" "$dir")"; fi
-  if line=$(cat -- "$dir/pid" 2>/dev/null); then
-    process=$(liveness "$line")
-    if [ "$process" = dead ]; then echo "lives_on=$(lives_on "${line%% *}")"; fi
-  elif ! is_absent "$dir/pid"; then
-    process=unreadable
+  if [ -e "$dir/pid" ]; then
+    { IFS= read -r -d '' -n 256 line <"$dir/pid"; } 2>/dev/null
+    liveness "$line"
+    process=$answer
+    if [ "$process" = dead ] && lives_on "${line%% *}"; then echo lives_on=yes; fi
+  fi
+  if [ -e "$dir/exit_code" ]; then code=there; fi
+  # What is missing is missing only as far as the folder can be listed.
+  if [ -z "$process" ] || [ -z "$code" ]; then
+    if ls -- "$dir/." >/dev/null 2>&1; then line=absent; else line=unreadable; fi
+  fi
+  if [ -z "$process" ]; then
+    process=none
+    [ "$line" = absent ] || process=unreadable
   fi
   echo "process=$process"
-  show_file exit_code "$dir/exit_code" 64
+  if [ -n "$code" ]; then show_code exit_code "$dir/exit_code"; else echo "exit_code=$line"; fi
   # The copy off the volume; only our own, since anyone may write in a shared /tmp.
-  if [ -O "$copy" ]; then show_file exit_code_copy "$copy" 64; fi
+  if [ -O "$copy" ]; then show_code exit_code_copy "$copy"; fi
   if [ -e "$dir/ceiling_struck" ] || [ -O "${copy%.exit_code}.ceiling_struck" ]; then echo ceiling_struck=yes; fi
-  show_file meta "$dir/meta.json" 65536
-  show_file leftovers "$dir/leftovers" 4096
-  if size=$(wc -c <"$dir/out.log" 2>/dev/null); then
-    size=$((size))
-    if [ "$offset" = - ]; then offset=$((size > max ? size - max : 0)); fi
-    if [ "$offset" -gt "$size" ]; then offset=$size; fi
-    echo "log_size=$size"
-    echo "log_age_s=$(age_of "$dir/out.log" "$dir")"
-    echo "log_offset=$offset"
-    echo "log_b64=$(tail -c "+$((offset + 1))" -- "$dir/out.log" | head -c "$max" | encoded)"
+  { IFS= read -r -d '' -n 65536 meta <"$dir/meta.json"; } 2>/dev/null
+  [ -z "$meta" ] || echo "meta_json=${meta//[$'\r\n']/ }"
+  if [ -e "$dir/leftovers" ]; then show_file leftovers "$dir/leftovers" 4096; fi
+  if [ -e "$dir/out.log" ]; then log_of "$dir" <"$dir/out.log"; else log_of "$dir"; fi
+}
+
+# The ages of the job in folder $1, and of its log on stdin the piece that was asked for. The log is open
+# when its size is asked, so that a network's copy of it is none from before.
+log_of() {
+  local size='' written='' launched='' note='' bytes time name
+  while read -r bytes time name; do
+    case $name in
+      */launched) launched=$time ;;
+      */launched/at) note=$time ;;
+      */out.log) size=$bytes written=$time ;;
+    esac
+  done < <(stats "$1/out.log" "$1/launched" "$1/launched/at")
+  if [ -n "$launched" ]; then
+    age_of "$1" "$launched" "$note"
+    echo "launch_age_s=$answer"
   fi
+  [ -n "$size" ] || return
+  if [ "$offset" = - ]; then offset=$((size > max ? size - max : 0)); fi
+  if [ "$offset" -gt "$size" ]; then offset=$size; fi
+  age_of "$1" "$written" "$note"
+  printf 'log_size=%s\nlog_age_s=%s\nlog_offset=%s\nlog_b64=' "$size" "$answer" "$offset"
+  tail -c "+$((offset + 1))" | head -c "$max" | encoded
+  # What could not be encoded must not look like an empty log: this is no base64.
+  case "${PIPESTATUS[*]}" in *' 0 0') echo ;; *) echo '!' ;; esac
 }
 
 # What the wrapper of job $1 left beside the volume, for when that does not answer.
 job_beside() {
-  local file="$beside/$1" line
-  if [ -O "$file.pid" ] && line=$(cat -- "$file.pid"); then
-    echo "beside_process=$(liveness "$line")"
+  local file="$beside/$1" line=''
+  if [ -O "$file.pid" ]; then
+    { IFS= read -r -d '' -n 256 line <"$file.pid"; } 2>/dev/null
+    liveness "$line"
+    echo "beside_process=$answer"
   fi
-  if [ -O "$file.exit_code" ]; then show_file beside_exit_code "$file.exit_code" 64; fi
+  if [ -O "$file.exit_code" ]; then show_code beside_exit_code "$file.exit_code"; fi
   if [ -O "$file.ceiling_struck" ]; then echo beside_ceiling_struck=yes; fi
 }
 
 volume() {
-  local kind=missing
+  local kind=missing root='' device=''
   if [ -L "$mount" ] && [ -d "$mount" ]; then
     kind=symlink
   elif [ -d "$mount" ]; then
-    if [ "$(device_of "$mount")" = "$(device_of /)" ]; then kind=same_device; else kind=device; fi
+    { read -r root && read -r device; } < <(devices / "$mount")
+    if [ "$device" = "$root" ]; then kind=same_device; else kind=device; fi
   fi
   echo "mount=$kind"
-  echo "mount_free_kib=$(free_kib "$mount")"
+  free_kib "$mount"
+  echo "mount_free_kib=$answer"
   if [ "$kind" != missing ]; then
-    echo "identity=$(identity "$mount" "$1")"
+    identity "$mount" "$1"
     if [ "$how" = write ]; then writable "$mount"; fi
   fi
   [ "$how" != who ] || return 0
   jobs_of "$mount"
-  if [ "$id" != - ]; then job "$mount/jobs/$id" "$max" "$offset"; fi
+  if [ "$id" != - ]; then job "$mount/jobs/$id"; fi
+  return 0
 }
 
-# Passes on what comes on descriptor $1 to its end, or until the time is over; then says so about $2.
-pass_on() {
-  local passing rounds=0
-  cat <&"$1" &
-  passing=$!
-  # What has come already is passed on in any case.
-  while kill -0 "$passing" 2>/dev/null; do
-    if [ "$SECONDS" -ge "$seconds" ] && [ "$rounds" -ge 20 ]; then
-      { kill -KILL "$passing" && wait "$passing"; } 2>/dev/null
-      printf '\n%s=unresponsive\n' "$2"
-      hangs=1
-      return
-    fi
-    rounds=$((rounds + 1))
-    sleep 0.01
+# How long is left, in $answer. Beyond the time a moment, for what has come already; bash 3.2 takes
+# whole seconds only.
+time_left() {
+  answer=$((seconds - SECONDS))
+  [ "$answer" -lt 1 ] || return 0
+  if [ "${BASH_VERSINFO[0]}" -lt 4 ]; then answer=1; else answer=0.2; fi
+}
+
+# Passes on what the volume tells to its end, or until the time is over; then says so. By a process that
+# can be ended, whose end is read from a pipe: to wait for it costs nothing.
+pass_on_volume() {
+  local passing
+  exec 6>&1
+  exec 5< <(
+    exec 2>/dev/null
+    cat <&4 >&6 &
+    echo "$!"
+    wait
+    echo over
+  )
+  read -r passing <&5
+  time_left
+  if ! read -r -t "$answer" _ <&5; then
+    { kill -KILL "$passing" && read -r _ <&5; } 2>/dev/null
+    printf '\nvolume=unresponsive\n'
+    hangs=1
+  fi
+}
+
+# The same for what the GPU's driver tells, which is short.
+pass_on_gpu() {
+  local line=''
+  while time_left && IFS= read -r -t "$answer" line <&3; do
+    echo "$line"
+    [ "$line" != gpu_state=answers ] || return 0
   done
+  echo gpu_state=unresponsive
+  hangs=1
 }
 
 # Ends what this look has started and what still hangs. What no signal ends will end when the volume
@@ -423,21 +560,24 @@ main() {
   local token=$3 uptime='' own
   beside="${TMPDIR:-/tmp}/podtether"
   exec </dev/null
+  # Lengths count bytes.
+  export LC_ALL=C
   own=$(pod_variable RUNPOD_POD_ID)
   [ "$own" = "$2" ] || token=''
-  exec 3< <({ [ "$how" = who ] || gpus 2>/dev/null; } && echo gpu_state=answers)
+  exec 3< <([ "$how" = who ] || gpus 2>/dev/null; echo gpu_state=answers)
   exec 4< <(exec 3<&- 2>/dev/null && volume "$token" && echo volume=answers)
   echo "pod_id=$own"
   [ "$id" = - ] || echo "job=$id"
-  echo "disk_free_kib=$(free_kib /)"
+  free_kib /
+  echo "disk_free_kib=$answer"
   if command -v rsync >/dev/null; then echo rsync=yes; else echo rsync=no; fi
   { read -r uptime _ <"$proc/uptime"; } 2>/dev/null
   echo "uptime_s=${uptime%%.*}"
   memory
   # Its heartbeat lies on the container disk, like all that this process reads.
   [ "$how" = who ] || report_watchdog
-  pass_on 4 volume
-  pass_on 3 gpu_state
+  pass_on_volume
+  pass_on_gpu
   if [ -n "$hangs" ]; then
     [ "$id" = - ] || job_beside "$id"
     end_hanging

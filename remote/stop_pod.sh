@@ -35,7 +35,7 @@ pod_variable() {
       *) [ -n "$whole" ] || continue && value=${value%%[[:space:]]*} ;;
     esac
     found=$value
-  done < <(cat -- "${PODTETHER_RP_ENVIRONMENT:-/etc/rp_environment}" 2>/dev/null)
+  done 2>/dev/null <"${PODTETHER_RP_ENVIRONMENT:-/etc/rp_environment}"
   # The first process of a local pod is the user's machine, whose key is none of ours.
   if [ -z "$found" ] && [ -z "${PODTETHER_LOCAL_POD:-}" ]; then
     found=$({ tr '\0' '\n' <"${PODTETHER_PROC:-/proc}/1/environ" | sed -n "s/^$1=//p" | head -n 1; } 2>/dev/null)

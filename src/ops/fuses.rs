@@ -1,21 +1,16 @@
 //! Gathers what would stop a pod by itself, for every answer that says so.
 
-use super::probe::{LOOK, SHORT, live_jobs};
+use super::probe::{LOOK, SHORT};
 use super::{Tether, vigil, watchdog_fuse};
 use crate::config::FuseHours;
 use crate::deadman;
 use crate::domain::{
-    FuseName, FuseReport, JobId, JobState, JobsSeen, LiveJob, Pod, UnattendedBill, Vehicle,
-    Watchdog, longest_unattended, slowest_proven,
+    FuseName, FuseReport, JobsSeen, Pod, UnattendedBill, Vehicle, Watchdog, longest_unattended,
+    slowest_proven,
 };
-use crate::plan::{self, LiveJobs};
-use crate::pod::JobLook;
+use crate::plan;
 use crate::pod::watchdog::WatchdogReport;
-use futures_util::future::join_all;
 use std::time::Duration;
-
-/// More live jobs than this are not looked at one by one.
-const MOST_JOBS: usize = 8;
 
 impl Tether {
     /// Every fuse of a pod that is, or must be taken to be, on the bill, and what it costs when
@@ -43,56 +38,22 @@ impl Tether {
     }
 
     /// What the worst case of a launch on this pod takes for its fuse: of what this machine sees by
-    /// itself and of the pod's watchdog the slowest that is proven, else `unproven`. `live` are the
+    /// itself and of the pod's watchdog the slowest that is proven, else `unproven`. `others` are the
     /// jobs that live before the launch.
-    pub(super) async fn fuse_of_a_plan(
+    pub(super) fn fuse_of_a_plan(
         &self,
         vehicle: &Vehicle,
         pod: &Pod,
-        live: &LiveJobs,
+        others: &JobsSeen,
         watchdog: Option<&WatchdogReport>,
         is_supervised: bool,
         unproven: plan::Fuse,
     ) -> plan::Fuse {
         let unasked = JobsSeen::Unknown("the pod was not asked".to_owned());
         let here = plan_fuse(&self.fuses(vehicle, pod, &unasked, &Watchdog::Off).0);
-        let others = self.jobs_seen(vehicle, pod, live).await;
         let now = self.clock.now();
-        let pods = watchdog_fuse::plan_fuse(watchdog, &others, is_supervised, now);
+        let pods = watchdog_fuse::plan_fuse(watchdog, others, is_supervised, now);
         slower(here, pods).unwrap_or(unproven)
-    }
-
-    /// The live jobs with what their end does to the pod, each looked at on the pod.
-    pub(super) async fn jobs_seen(
-        &self,
-        vehicle: &Vehicle,
-        pod: &Pod,
-        live: &LiveJobs,
-    ) -> JobsSeen {
-        match live {
-            LiveJobs::Unknown(why) => JobsSeen::Unknown(why.clone()),
-            LiveJobs::Known(ids) => {
-                let looks = ids.iter().take(MOST_JOBS).map(|id| self.live_job(vehicle, pod, id));
-                let mut jobs = join_all(looks).await;
-                jobs.extend(ids.iter().skip(MOST_JOBS).map(unread));
-                JobsSeen::Known(jobs)
-            }
-        }
-    }
-
-    async fn live_job(&self, vehicle: &Vehicle, pod: &Pod, id: &JobId) -> LiveJob {
-        let job = JobLook { id, max_bytes: 1, offset: None };
-        let Ok((status, _)) = self.look_at_job(vehicle, pod, job, SHORT).await else {
-            return unread(id);
-        };
-        let meta = status.meta;
-        LiveJob {
-            auto_stop: meta.as_ref().and_then(|meta| meta.auto_stop),
-            started_at: meta.as_ref().and_then(|meta| meta.started_at),
-            ceiling_sec: meta.and_then(|meta| meta.max_runtime_sec),
-            wrapper_is_lost: matches!(status.state, JobState::WrapperLost | JobState::Orphaned),
-            ..unread(id)
-        }
     }
 
     /// The jobs of a usable pod and what their end does, looked at for at most `time`.
@@ -102,27 +63,12 @@ impl Tether {
         pod: &Pod,
         time: Duration,
     ) -> JobsSeen {
-        let looking = async {
-            let live = match self.look(vehicle, pod, SHORT, false, None).await {
-                Ok(look) => live_jobs(&look),
-                Err(failure) => LiveJobs::Unknown(failure.message),
-            };
-            self.jobs_seen(vehicle, pod, &live).await
-        };
-        tokio::time::timeout(time.min(LOOK.timeout), looking)
-            .await
-            .unwrap_or_else(|_| JobsSeen::Unknown("the pod did not answer in time".to_owned()))
-    }
-}
-
-/// A job of which only the id is known.
-fn unread(id: &JobId) -> LiveJob {
-    LiveJob {
-        id: id.clone(),
-        auto_stop: None,
-        started_at: None,
-        ceiling_sec: None,
-        wrapper_is_lost: false,
+        let look = self.look(vehicle, pod, SHORT, false, None);
+        match tokio::time::timeout(time.min(LOOK.timeout), look).await {
+            Ok(Ok(look)) => look.jobs_seen(),
+            Ok(Err(failure)) => JobsSeen::Unknown(failure.message),
+            Err(_) => JobsSeen::Unknown("the pod did not answer in time".to_owned()),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Bounds of a look at a pod.
 pub(super) const LOOK: ExecLimits = ExecLimits {
     timeout: Duration::from_secs(12),
-    stdout_bytes: 512 * 1024,
+    stdout_bytes: 640 * 1024,
     stderr_bytes: 8 * 1024,
 };
 

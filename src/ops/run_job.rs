@@ -166,10 +166,9 @@ impl Tether {
         (facts.live_jobs, facts.volume_health) = (seen.live_jobs, seen.health);
         let is_supervised = matches!(end, JobEnd::Supervised { .. });
         let (watchdog, unproven) = (seen.watchdog.as_deref(), facts.spend.fuse);
-        facts.spend.fuse = self
-            .fuse_of_a_plan(&vehicle, &pod, &facts.live_jobs, watchdog, is_supervised, unproven)
-            .await;
-        facts.spend.fuse = self.once_extended(facts.spend.fuse, ceiling, end);
+        let fuse =
+            self.fuse_of_a_plan(&vehicle, &pod, &seen.jobs, watchdog, is_supervised, unproven);
+        facts.spend.fuse = self.once_extended(fuse, ceiling, end);
         let started_at = self.clock.now();
         let id = JobId::new(started_at, &name, rand::rng().random::<u16>());
         let spec = LaunchSpec {

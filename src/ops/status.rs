@@ -211,10 +211,7 @@ impl Tether {
             match look.unwrap_or_else(|_| Err(super::usable::slow_shell(pod))) {
                 Ok(look) => {
                     let live = super::probe::live_jobs(&look);
-                    let looking = self.jobs_seen(&vehicle, pod, &live);
-                    jobs_seen = tokio::time::timeout(left(), looking).await.unwrap_or_else(|_| {
-                        JobsSeen::Unknown("the pod did not answer in time".to_owned())
-                    });
+                    jobs_seen = look.jobs_seen();
                     let report = look.pod.watchdog.as_deref();
                     watchdog = watchdog_fuse(report, &jobs_seen, self.clock.now());
                     match live {

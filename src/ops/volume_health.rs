@@ -2,7 +2,7 @@
 
 use super::Tether;
 use super::probe::{LONG, live_jobs};
-use crate::domain::{Pod, Vehicle};
+use crate::domain::{JobsSeen, Pod, Vehicle};
 use crate::plan::{LiveJobs, VolumeHealth};
 use crate::pod::watchdog::WatchdogReport;
 use crate::pod::{Look, MountKind};
@@ -10,6 +10,8 @@ use crate::pod::{Look, MountKind};
 /// What was seen of a pod before a job is launched on it.
 pub(super) struct BeforeAJob {
     pub(super) live_jobs: LiveJobs,
+    /// The same with what their end does to the pod.
+    pub(super) jobs: JobsSeen,
     pub(super) health: VolumeHealth,
     /// `None` when nobody knows.
     pub(super) watchdog: Option<Box<WatchdogReport>>,
@@ -21,11 +23,13 @@ impl Tether {
         match self.look(vehicle, pod, LONG, true, None).await {
             Ok(look) => BeforeAJob {
                 live_jobs: live_jobs(&look),
+                jobs: look.jobs_seen(),
                 health: health(vehicle, &look, self.cloud.is_local()),
                 watchdog: look.pod.watchdog,
             },
             Err(failure) => BeforeAJob {
                 live_jobs: LiveJobs::Unknown(failure.message.clone()),
+                jobs: JobsSeen::Unknown(failure.message.clone()),
                 health: VolumeHealth::Unknown(failure.message),
                 watchdog: None,
             },

@@ -138,6 +138,7 @@ impl Tether {
             state: State::new(now, job.is_some()),
             reading: request.form.reading(),
             offset: 0,
+            gpu_percent: None,
             status,
         };
         let is_known = job.is_some_and(|job| watching.adopt(job, tell));
@@ -167,6 +168,8 @@ struct Watching<'a> {
     reading: LogReading,
     /// How far the log was read by this process.
     offset: u64,
+    /// The busiest GPU in percent, as the last look at the job saw it.
+    gpu_percent: Option<u32>,
     status: WatchStatus,
 }
 
@@ -273,13 +276,8 @@ impl Watching<'_> {
                     Event::Pod(None)
                 }
             },
-            Effect::AskGpu => {
-                let probe = self.tether.probe(&self.vehicle, &pod).await.ok();
-                let busiest = |probe: crate::pod::PodProbe| {
-                    probe.gpus.iter().filter_map(|gpu| gpu.percent).max()
-                };
-                Event::Gpu(probe.and_then(busiest))
-            }
+            // It is asked for right after a look, which has seen it.
+            Effect::AskGpu => Event::Gpu(self.gpu_percent),
             _ => self.look(&pod, tell).await,
         }
     }
@@ -296,7 +294,10 @@ impl Watching<'_> {
         let job = JobLook { id: &job, max_bytes: LOOK_BYTES, offset: Some(self.offset) };
         let looked = self.tether.look_at_job(&self.vehicle, pod, job, LONG).await;
         let status = match looked {
-            Ok((status, _)) => status,
+            Ok((status, seen)) => {
+                self.gpu_percent = seen.pod.gpus.iter().filter_map(|gpu| gpu.percent).max();
+                status
+            }
             Err(failure) => {
                 tell(WatchNote::Said(format!("the pod did not answer: {}", failure.message)));
                 return Event::NoContact;

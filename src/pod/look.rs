@@ -4,7 +4,7 @@
 use super::jobs::{self, Answer, AnswerError, JobStatus, LiveJobsError};
 use super::shell::ExecOutput;
 use super::watchdog::WatchdogReport;
-use crate::domain::{JobId, PodId, RemoteCommand, scripts};
+use crate::domain::{JobId, JobsSeen, LiveJob, PodId, RemoteCommand, scripts};
 use std::time::Duration;
 
 /// What lies at the volume's mount path.
@@ -102,6 +102,9 @@ pub struct Look {
     pub pod: PodProbe,
     /// The jobs that live, or why nobody can say.
     pub live_jobs: Result<Vec<JobId>, LiveJobsError>,
+    /// The same jobs with what the end of each does to the pod, as far as the look told: of more than
+    /// eight only the ids of the rest are known.
+    pub live: Vec<LiveJob>,
     /// The job that was asked for.
     pub job: Option<JobStatus>,
 }
@@ -145,9 +148,10 @@ pub fn who_command(mount: &str, pod: &PodId, token: &str) -> RemoteCommand {
 /// The longest answer to a look in bytes, to be kept whole: a cut answer is none.
 #[must_use]
 pub const fn look_answer_bytes(max_bytes: u32) -> usize {
-    // Base64 makes four bytes of three. Beside the log come at most 64 KiB of meta.json, 4 KiB of
-    // leftovers, as they are 12 KiB of the watchdog's, and short lines, one for each live job.
-    (max_bytes as usize + 72 * 1024).div_ceil(3) * 4 + 48 * 1024
+    // Base64 makes four bytes of three. Beside the log come at most 4 KiB of leftovers, as they are
+    // 64 KiB of meta.json, 8 KiB of it for each of eight live jobs, 12 KiB of the watchdog's, and short
+    // lines, one for each live job.
+    (max_bytes as usize + 8 * 1024).div_ceil(3) * 4 + 176 * 1024
 }
 
 /// Reads the answer to [`look_command`].
@@ -158,8 +162,20 @@ pub fn parse_look(output: &ExecOutput) -> Result<Look, AnswerError> {
     let answer = Answer::read(scripts::POD_LOOK.name, output)?;
     let pod = probe(&answer)?;
     let live_jobs = jobs::live_jobs(&answer, pod.volume_answers);
+    let live = live_jobs.iter().flatten().map(|id| jobs::live_job(&answer, id)).collect();
     let job = jobs::job_status(&answer, pod.volume_answers)?;
-    Ok(Look { pod, live_jobs, job })
+    Ok(Look { pod, live_jobs, live, job })
+}
+
+impl Look {
+    /// The live jobs with what their end does to the pod, or why nobody can say.
+    #[must_use]
+    pub fn jobs_seen(&self) -> JobsSeen {
+        match &self.live_jobs {
+            Ok(_) => JobsSeen::Known(self.live.clone()),
+            Err(error) => JobsSeen::Unknown(error.to_string()),
+        }
+    }
 }
 
 fn probe(answer: &Answer) -> Result<PodProbe, AnswerError> {

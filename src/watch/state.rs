@@ -120,7 +120,7 @@ pub enum Effect {
     LookOn,
     /// Ask the provider for the pod's status.
     AskProvider,
-    /// Ask the pod for its GPU's use.
+    /// Tell the use of the GPU, as the last look saw it.
     AskGpu,
     /// Tell people, once for each cause.
     Page(Verdict),

@@ -1,7 +1,7 @@
 //! Which jobs live on a pod, as a look tells.
 
 use super::answer::Answer;
-use crate::domain::JobId;
+use crate::domain::{JobId, JobMeta, LiveJob};
 
 /// Why nobody can say which jobs live. Never taken for "none".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,4 +41,18 @@ pub(in crate::pod) fn live_jobs(
     }
     let strange = |id: &str| LiveJobsError::Strange(id.to_owned());
     answer.all("live").map(|id| JobId::parse(id).ok_or_else(|| strange(id))).collect()
+}
+
+/// What the end of a live job does to its pod. What did not come, or makes no sense, is not known.
+pub(in crate::pod) fn live_job(answer: &Answer, id: &JobId) -> LiveJob {
+    let mut metas = answer.all("live_meta").filter_map(|line| line.split_once(' '));
+    let json = metas.find(|(of, _)| *of == id.as_str()).map(|(_, json)| json);
+    let meta: Option<JobMeta> = json.and_then(|json| serde_json::from_str(json).ok());
+    LiveJob {
+        id: id.clone(),
+        auto_stop: meta.as_ref().and_then(|meta| meta.auto_stop),
+        started_at: meta.as_ref().and_then(|meta| meta.started_at),
+        ceiling_sec: meta.and_then(|meta| meta.max_runtime_sec),
+        wrapper_is_lost: answer.all("live_lost").any(|of| of == id.as_str()),
+    }
 }

@@ -9,6 +9,6 @@ mod status;
 
 pub use answer::{Answer, AnswerError};
 pub use live::LiveJobsError;
-pub(super) use live::live_jobs;
+pub(super) use live::{live_job, live_jobs};
 pub(super) use status::job_status;
 pub use status::{JobStatus, LogSlice};

@@ -104,7 +104,7 @@ pub(in crate::pod) fn job_status(
         exit_code,
         ceiling_struck: found.ceiling_struck,
         lives_on: answer.get("lives_on") == Some("yes"),
-        meta: answer.bytes("meta_b64")?.and_then(|json| serde_json::from_slice(&json).ok()),
+        meta: answer.get("meta_json").and_then(|json| serde_json::from_str(json).ok()),
         log: Some(LogSlice {
             offset: answer.number("log_offset")?.unwrap_or(0),
             size: answer.number("log_size")?.unwrap_or(0),
@@ -168,6 +168,10 @@ fn code_file(answer: &Answer, key: &str, content: &str) -> Result<CodeFile, Answ
         Some("present") => {
             let bytes = answer.bytes(content)?.ok_or_else(|| answer.senseless(content))?;
             Ok(CodeFile::parse(&bytes))
+        }
+        // What holds nothing but digits is told as it is.
+        Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Ok(CodeFile::parse(text.as_bytes()))
         }
         _ => Err(answer.senseless(key)),
     }

@@ -182,3 +182,40 @@ async fn a_start_waits_for_a_stop_that_is_under_way() {
     other.ensure_pod(&ensure(0)).await.unwrap();
     assert_eq!(actions("start"), 1, "and then it is");
 }
+
+/// One look tells everything: pod_status and job_status run one command on the pod each, however many
+/// jobs live there, and a job's auto-stop is told all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_is_one_round_trip() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    let pod = fixture.running(&tether).await.pod.unwrap().id.0;
+    let mut ids = Vec::new();
+    for name in ["one", "two", "three"] {
+        let job = RunJobRequest {
+            name: name.to_owned(),
+            command: "sleep 600".to_owned(),
+            auto_stop: true,
+            force: true,
+            max_runtime_sec: Some(600),
+            ..RunJobRequest::default()
+        };
+        ids.push(tether.run_job(&job).await.unwrap().job_id);
+    }
+    fixture
+        .until("all three live", async || {
+            status(&tether).await.live_jobs.is_some_and(|jobs| jobs.len() == 3)
+        })
+        .await;
+    let before = fixture.sessions(&pod).len();
+    for id in &ids {
+        let answer = status(&tether).await;
+        assert_eq!(of(&answer, FuseName::AutoStop).len(), 3, "{answer:?}");
+        let job = tether.job_status(id, 5, None).await.unwrap();
+        assert_eq!(job.live_jobs.unwrap().len(), 3);
+    }
+    fixture.until("the looks", async || fixture.sessions(&pod).len() >= before + 6).await;
+    let sessions = fixture.sessions(&pod).split_off(before);
+    assert_eq!(sessions.len(), 6, "{:?}", sessions.iter().map(|one| &one.command[..40]));
+    assert!(sessions.iter().all(|one| one.command.contains("pod_look.sh")));
+}

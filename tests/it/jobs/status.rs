@@ -1,12 +1,14 @@
 //! Looks at job folders in every condition.
 
 use super::{
-    Bench, dead_pid_line, eventually, log_of, parse_status, pid_line, process, status_command,
+    Bench, dead_pid_line, eventually, is_gone, log_of, parse_status, pid_line, process,
+    status_command,
 };
 use podtether::domain::JobState;
 use podtether::pod::jobs::{AnswerError, log_text};
 use podtether::pod::look_answer_bytes;
 use std::fs;
+use std::io::Write as _;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
@@ -194,15 +196,23 @@ fn what_is_beside_the_meta_does_not_hide_the_state() {
 fn a_job_that_ends_during_the_look_is_not_lost() {
     let bench = Bench::new();
     let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-    let id = bench.folder(&[("pid", pid_line(child.id()).as_bytes())]);
-    bench.fake(
-        "cat",
-        &format!(
-            "case ${{@: -1}} in */jobs/*/pid) echo 0 >'{}/exit_code'; kill -KILL {} ;; esac\nexec /bin/cat \"$@\"",
-            bench.job_dir(&id).display(),
-            child.id()
-        ),
-    );
+    let (id, line, wrapper) = (bench.folder(&[]), pid_line(child.id()), child.id().to_string());
+    let (pid, code) = (bench.job_dir(&id).join("pid"), bench.job_dir(&id).join("exit_code"));
+    let next = bench.job_dir(&id).join("next");
+    assert!(Command::new("mkfifo").args([&pid, &next]).status().unwrap().success());
+    // The pid is read for the list of live jobs, then for the job, which ends at this moment.
+    std::thread::spawn(move || {
+        let open = || fs::OpenOptions::new().write(true).open(&pid).unwrap();
+        let mut first = open();
+        fs::rename(&next, &pid).unwrap();
+        first.write_all(line.as_bytes()).unwrap();
+        drop(first);
+        let mut again = open();
+        fs::write(&code, "0\n").unwrap();
+        Command::new("kill").args(["-KILL", &wrapper]).status().unwrap();
+        eventually("the end of the wrapper", || is_gone(&wrapper).then_some(()));
+        again.write_all(line.as_bytes()).unwrap();
+    });
     assert_eq!(bench.status(&id).state, JobState::Succeeded);
     child.wait().unwrap();
 }
