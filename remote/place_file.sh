@@ -6,7 +6,7 @@ set -u
 
 main() {
   local path=$1 mode=$2 bytes=$3 part="$1.part.$$" got
-  [ -d "${path%/*}" ] || mkdir -p -- "${path%/*}" || return 1
+  mkdir -p -- "$(dirname -- "$path")" || return 1
   if cat >"$part" && chmod "$mode" "$part" && got=$(wc -c <"$part") && [ "$((got))" -eq "$bytes" ]; then
     mv -f -- "$part" "$path" && return 0
   fi
