@@ -246,7 +246,6 @@ impl Session {
         let job = RunJobRequest { auto_stop: false, force: false, ..job(vehicle, dice, false) };
         let ceiling = job.max_runtime_sec.and_then(|sec| u64::try_from(sec).ok()).unwrap_or(3600);
         let options = supervise::Options {
-            notifier: podtether::notify::Notifier::silent(),
             job,
             interval: Duration::from_secs(45),
             max_wait: None,
