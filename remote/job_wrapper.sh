@@ -35,7 +35,8 @@ start_of() {
 # What tells this boot from every other.
 boot_id() {
   answer=
-  { read -r answer <"$proc/sys/kernel/random/boot_id"; } 2>/dev/null
+  { read -r answer <"${PODTETHER_BOOT_ID:-}"; } 2>/dev/null
+  [ -n "$answer" ] || { read -r answer <"$proc/sys/kernel/random/boot_id"; } 2>/dev/null
   [ -n "$answer" ] || answer=$(sysctl -n kern.bootsessionuuid 2>/dev/null) ||
     answer=$(sysctl -n kern.boottime 2>/dev/null | tr -cd '0-9')
   answer=${answer:-unknown-boot}

@@ -10,9 +10,11 @@ proc=${PODTETHER_PROC:-/proc}
 
 # Notes the machine's uptime and boot: against them ages are told, whatever clocks do (A14).
 note_time() {
-  local uptime=''
+  local uptime='' boot=''
   { read -r uptime _ <"$proc/uptime"; } 2>/dev/null || return
-  printf '%s %s\n' "${uptime%%.*}" "$(cat "$proc/sys/kernel/random/boot_id" 2>/dev/null)" >"$1"
+  { read -r boot <"${PODTETHER_BOOT_ID:-}"; } 2>/dev/null
+  [ -n "$boot" ] || { read -r boot <"$proc/sys/kernel/random/boot_id"; } 2>/dev/null
+  printf '%s %s\n' "${uptime%%.*}" "$boot" >"$1"
 } 2>/dev/null
 
 main() {

@@ -2,7 +2,7 @@
 
 use super::gather::Needs;
 use super::grade::{Evidence, Grade};
-use super::{CloudName, PodView, Tether, unaccounted};
+use super::{CloudName, PodView, Tether, boot, unaccounted};
 use crate::apply::{self, OffOutcome, StepOutcome};
 use crate::cloud::{CloudError, CloudErrorKind};
 use crate::domain::{Pod, PodId, PodStatus, Usd, Vehicle, Volume};
@@ -110,6 +110,9 @@ impl Tether {
                 );
             }
         };
+        if outcomes.iter().filter_map(StepOutcome::off).all(|off| off.confirmed) {
+            boot::over(&vehicle);
+        }
         let volume = self.volume_of(&vehicle).await;
         self.note_off(&facts.pods);
         Ok(self.stop_answer(&vehicle, (&facts, listed_at), &outcomes, volume.as_ref()))

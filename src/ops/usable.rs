@@ -1,7 +1,8 @@
 //! From "the provider calls it RUNNING" to "usable": a probe over SSH that proves which pod answers,
 //! that its volume is mounted, and that its driver is new enough.
 
-use super::{Tether, boot};
+use super::Tether;
+use super::boot::{self, Boot};
 use crate::domain::{Pod, PodId, PodStatus, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::ledger::Event;
@@ -114,8 +115,10 @@ impl Tether {
             age.as_secs(),
             vehicle.boot_max.as_secs()
         );
+        // Read before the stop, which ends it.
+        let boot = boot::pending(vehicle, &pod.id);
         let stopped = self.stop_known_pod(&vehicle.name.0, Some(&pod.id)).await;
-        self.note_failed_boot(vehicle, pod, age, usd);
+        self.note_failed_boot(vehicle, boot, age, usd);
         match stopped {
             Ok(stop) if stop.is_off() => Failure::new(
                 FailureKind::Timeout,
@@ -137,19 +140,23 @@ impl Tether {
         }
     }
 
-    fn note_failed_boot(&self, vehicle: &Vehicle, pod: &Pod, age: Duration, usd: Option<Usd>) {
-        let (Some(ledger), Some(boot)) = (&self.ledger, boot::pending(vehicle, &pod.id)) else {
-            return;
-        };
+    fn note_failed_boot(
+        &self,
+        vehicle: &Vehicle,
+        boot: Option<Boot>,
+        age: Duration,
+        usd: Option<Usd>,
+    ) {
+        let (Some(ledger), Some(boot)) = (&self.ledger, boot) else { return };
         let noted = ledger.append(Event::BootFailed {
             vehicle: vehicle.name.0.clone(),
-            pod: pod.id.clone(),
+            pod: boot.pod,
             asked_at: boot.asked_at,
             seconds: age.as_secs(),
             micros: usd.map(Usd::micros),
         });
         if let Err(error) = noted {
-            tracing::warn!(%error, pod = %pod.id, "a boot that was given up could not be noted");
+            tracing::warn!(%error, vehicle = %vehicle.name, "a boot that was given up could not be noted");
         }
     }
 

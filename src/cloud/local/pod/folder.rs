@@ -272,6 +272,7 @@ impl Folder {
             ("TMPDIR", self.disk().join("tmp").into_os_string()),
             ("PATH", path),
             ("PODTETHER_RP_ENVIRONMENT", self.environment().into_os_string()),
+            ("PODTETHER_BOOT_ID", self.boot_id().into_os_string()),
             (MARK, pod_id.into()),
         ]
         .into_iter()

@@ -28,7 +28,9 @@ impl Folder {
         self.machine().with_file_name("mishap")
     }
 
-    fn boot_id(&self) -> PathBuf {
+    /// The file that `PODTETHER_BOOT_ID` names on a local pod: while it is not there the machine's own
+    /// boot counts.
+    pub(super) fn boot_id(&self) -> PathBuf {
         self.machine().with_file_name("boot_id")
     }
 
@@ -43,7 +45,7 @@ impl Folder {
             None if !self.mishap().exists() => return Ok(()),
             None => {
                 remove(&self.mishap())?;
-                return if self.boot_id().exists() { Ok(()) } else { self.without_stand_ins() };
+                return self.without_stand_ins();
             }
             Some(Mishap::Frozen) => "frozen",
             Some(Mishap::Full) => "full",
@@ -61,8 +63,7 @@ impl Folder {
 
     /// Gives the pod's machine another boot id.
     pub fn reboot(&self, boot_id: &str) -> io::Result<()> {
-        std::fs::write(self.boot_id(), format!("{boot_id}\n"))?;
-        self.stand_ins()
+        std::fs::write(self.boot_id(), format!("{boot_id}\n"))
     }
 
     /// Everything is well: a new container has none of it.

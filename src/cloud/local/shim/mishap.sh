@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Stands in for a program of a pod on which something is wrong that no program can bring about: its
-# volume is frozen or full, or its machine was booted. The pod's file `mishap` says what, where the
-# volume is mounted, and where it lies. What is not concerned goes to the program itself.
+# volume is frozen or full. The pod's file `mishap` says what, where the volume is mounted, and where it
+# lies. What is not concerned goes to the program itself.
 name=${0##*/}
 pod=${0%/bin/*}
 
@@ -22,9 +22,6 @@ streams() {
 
 what='' mount='' volume=''
 { read -r what && read -r mount && read -r volume; } <"$pod/mishap" 2>/dev/null
-if [ "$name" = cat ] && [ -f "$pod/boot_id" ]; then
-  case ${1:-} in */sys/kernel/random/boot_id) exec head -n 1 "$pod/boot_id" ;; esac
-fi
 case $what in
   frozen)
     if touches "$@"; then
