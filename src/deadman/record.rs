@@ -88,7 +88,7 @@ pub struct Record {
     pub proof: Proof,
     /// When it last looked at the clock, UTC.
     pub last_tick: DateTime<Utc>,
-    /// The last question of [`super::arm`] that it answered.
+    /// The last question of `arm` that it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered: Option<String>,
     /// Since when it asks for the stop, UTC.
