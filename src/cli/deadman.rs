@@ -1,12 +1,11 @@
 //! `podtether deadman`: the laptop's fuse.
 
-use super::open::{self, ConfigArgs};
+use super::open::{self, ConfigArgs, config_of};
 use super::{deadman_fuse, deadman_timer, logging, print};
-use crate::config::{self, Config};
 use crate::deadman::{self, Called, How, VehicleStatus, Wish};
 use crate::domain::Vehicle;
 use crate::error::{Failure, FailureKind};
-use crate::ops::{self, Start};
+use crate::ops;
 use chrono::TimeDelta;
 use std::time::Duration;
 
@@ -109,14 +108,6 @@ pub fn run(args: &DeadmanArgs) -> u8 {
         Command::Tick(args) => deadman_timer::tick(args),
         Command::Fuse(args) => deadman_fuse::run(args),
     }
-}
-
-/// The config, without the key: enough to find the vehicles' folders.
-pub(super) fn config_of(start: &Start) -> Result<Config, Failure> {
-    let broken =
-        |error| Failure::new(FailureKind::Config, error, "mend the config; nothing was changed");
-    let path = config::find(start.config.as_deref(), &start.env, &start.cwd).map_err(broken)?;
-    config::load(&path, &start.env).map_err(broken)
 }
 
 fn vehicle_of(one: &OneArgs) -> Result<Vehicle, Failure> {

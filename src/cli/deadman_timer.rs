@@ -1,7 +1,6 @@
 //! `podtether deadman install`, `uninstall` and `tick`: the fuse under the system's own scheduler.
 
-use super::deadman::config_of;
-use super::open::{self, ConfigArgs};
+use super::open::{self, ConfigArgs, config_of};
 use super::{logging, print};
 use crate::deadman::{self, TimerFile, Wish};
 use crate::error::{Failure, FailureKind};

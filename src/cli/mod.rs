@@ -72,6 +72,7 @@ pub fn run(cli: Cli) -> u8 {
     match cli.command {
         Command::Mcp(args) => mcp_cmd::run(&args),
         Command::Supervise(args) => supervise::run(&args),
+        Command::Watch(args) if args.replay.is_some() => watch_replay::run(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Deadman(args) => deadman::run(&args),
         Command::Stop(args) => stop::run(&args),

@@ -2,7 +2,7 @@
 
 use super::print;
 use crate::clock::SystemClock;
-use crate::config::Environment;
+use crate::config::{self, Config, Environment};
 use crate::error::{Failure, FailureKind};
 use crate::ops::Start;
 use std::path::PathBuf;
@@ -73,4 +73,12 @@ pub fn failed(failure: &Failure, json: bool) -> u8 {
         }
         _ => 1,
     }
+}
+
+/// The config, without the key: enough to find the vehicles' folders.
+pub(super) fn config_of(start: &Start) -> Result<Config, Failure> {
+    let broken =
+        |error| Failure::new(FailureKind::Config, error, "mend the config; nothing was changed");
+    let path = config::find(start.config.as_deref(), &start.env, &start.cwd).map_err(broken)?;
+    config::load(&path, &start.env).map_err(broken)
 }

@@ -1,7 +1,7 @@
 //! `podtether watch`: follows a job's log and pages; `--replay` judges a log that is finished.
 
 use super::open::{self, ConfigArgs};
-use super::{logging, print, watch_replay};
+use super::{logging, print};
 use crate::domain::Usd;
 use crate::error::{Failure, FailureKind};
 use crate::notify::{Notice, NoticeKind, Notifier, SETTLE};
@@ -111,9 +111,6 @@ impl WatchArgs {
 
 /// Runs it: 0 done, 2 usage, 3 plateau, 4 failure, 5 stall or lost contact.
 pub fn run(args: &WatchArgs) -> u8 {
-    if args.replay.is_some() {
-        return watch_replay::run(args);
-    }
     match open::block_on(watched(args)).and_then(|result| result) {
         Ok(status) => {
             if args.json {

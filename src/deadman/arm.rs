@@ -1,13 +1,12 @@
 //! Arms, extends and calls off a vehicle's fuse. Whoever does takes turns, so that two sessions never
 //! arm two fuses or overwrite each other's question.
 
+use super::access::Access;
 use super::order::{self, Order, Reply};
 use super::record::Record;
 use super::seat::{self, Ask, Held, Seen, What};
 use crate::clock::SharedClock;
-use crate::cloud::runpod::RunPodOptions;
 use crate::domain::{PodId, Usd};
-use crate::secret::Secret;
 use chrono::{DateTime, Utc};
 use rand::RngExt as _;
 use std::io;
@@ -18,33 +17,6 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 /// The longest fuse, in hours: as long as the longest job.
 pub const MAX_HOURS: f64 = 168.0;
-
-/// How the provider is reached when it fires.
-#[derive(Clone, Debug)]
-pub struct Access {
-    /// Scheme and host of the API.
-    pub base_url: String,
-    /// The key.
-    pub key: Secret,
-    /// Whether it is the local cloud.
-    pub is_local: bool,
-    /// Lets a client that is not local speak plain HTTP on loopback. For tests only.
-    pub allow_loopback_http: bool,
-    /// The state folder of the local cloud: when that is gone, so are its pods.
-    pub local_state: Option<PathBuf>,
-}
-
-impl Access {
-    /// The client's settings.
-    pub(super) fn options(&self) -> RunPodOptions {
-        RunPodOptions {
-            base_url: self.base_url.clone(),
-            is_local: self.is_local,
-            allow_loopback_http: self.allow_loopback_http,
-            ..RunPodOptions::new(self.key.clone())
-        }
-    }
-}
 
 /// What every fuse of one config is armed with.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@
 //! armed and stay in memory, so neither a locked keychain nor a config that was edited stands in the
 //! way when it fires (C11).
 
+mod access;
 mod arm;
 mod fire;
 mod order;
@@ -16,9 +17,10 @@ pub mod state;
 mod status;
 mod timer;
 
+pub use access::Access;
 pub use arm::{
-    Access, ArmError, Armed, Arming, Called, CancelError, How, MAX_HOURS, Wish, cancel,
-    ensure_armed, extend,
+    ArmError, Armed, Arming, Called, CancelError, How, MAX_HOURS, Wish, cancel, ensure_armed,
+    extend,
 };
 pub use fire::Attempt;
 pub use order::Order;

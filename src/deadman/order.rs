@@ -1,7 +1,7 @@
 //! What a fuse is told when it is armed, over a pipe: everything that a stop needs, so that nothing
 //! has to be read again when it fires. Never on disk, in arguments or in the environment.
 
-use super::arm::Access;
+use super::access::Access;
 use crate::domain::PodId;
 use crate::secret::Secret;
 use chrono::{DateTime, Utc};

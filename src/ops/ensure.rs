@@ -2,9 +2,9 @@
 
 use super::boot::{self, Boot};
 use super::gather::Needs;
-use super::status::sentence;
 use super::usable::Reached;
 use super::view::created_pod;
+use super::view::sentence;
 use super::watchdog::Guarded;
 use super::{CloudName, PodView, StepView, Tether};
 use crate::apply::{self, StepError, StepOutcome};

@@ -116,11 +116,11 @@ impl Tether {
         let mut look = self.look(vehicle, pod, patience, false, Some(job)).await?;
         if let Some(other) = look.pod.pod_id.as_ref().filter(|id| **id != pod.id) {
             let error = format!("pod {other} answers at the address of pod {}", pod.id);
-            return Err(super::run_job::pod_failure(&error));
+            return Err(super::probe::pod_failure(&error));
         }
         let status = look.job.take();
         let status = status
-            .ok_or_else(|| super::run_job::pod_failure(&"the look tells nothing about the job"))?;
+            .ok_or_else(|| super::probe::pod_failure(&"the look tells nothing about the job"))?;
         // A wrapper that is gone says nothing about its job.
         let is_over = status.state.has_ended() && status.state != JobState::WrapperLost;
         if is_over && !status.lives_on {

@@ -2,9 +2,10 @@
 
 use super::Tether;
 use crate::domain::{Pod, PodId, Vehicle};
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind, StillBilling};
 use crate::plan::LiveJobs;
 use crate::pod::{self, ExecLimits, JobLook, Look, LookAt, PodProbe, Shell};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ impl Tether {
         let command =
             pod::look_command(&LookAt { mount, pod: &pod.id, token, patience, write, job });
         let output = shell.run(&command, LOOK).await?;
-        pod::parse_look(&output).map_err(|error| super::run_job::pod_failure(&error))
+        pod::parse_look(&output).map_err(|error| pod_failure(&error))
     }
 
     /// The pod by its id, as the provider tells it now.
@@ -68,4 +69,15 @@ pub(super) fn live_jobs(look: &Look) -> LiveJobs {
         Ok(jobs) => LiveJobs::Known(jobs.clone()),
         Err(error) => LiveJobs::Unknown(error.to_string()),
     }
+}
+
+/// What a script of podtether said that podtether does not understand.
+pub(super) fn pod_failure(error: &impl fmt::Display) -> Failure {
+    Failure::new(
+        FailureKind::PodCommand,
+        error,
+        "the pod answered something unexpected; try again, and look with exec_on_pod",
+    )
+    .billing(StillBilling::Yes)
+    .retryable()
 }

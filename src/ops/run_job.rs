@@ -5,7 +5,7 @@ use super::reconcile::ledger_failure;
 use super::{CloudName, StepView, Tether, command_line};
 use crate::apply::{self, ApplyError, StepError, StepOutcome};
 use crate::domain::{Ceiling, JobEnd, JobId, JobName, Pod, Usd, Vehicle};
-use crate::error::{Failure, FailureKind, StillBilling};
+use crate::error::{Failure, StillBilling};
 use crate::guard::WorstCase;
 use crate::ledger::{Action, Event};
 use crate::plan::{self, Draft, Facts, Intent, LaunchSpec, VolumeHealth};
@@ -14,7 +14,6 @@ use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -305,17 +304,6 @@ impl Tether {
             plan: None,
         }
     }
-}
-
-/// What a script of podtether said that podtether does not understand.
-pub(super) fn pod_failure(error: &impl fmt::Display) -> Failure {
-    Failure::new(
-        FailureKind::PodCommand,
-        error,
-        "the pod answered something unexpected; try again, and look with exec_on_pod",
-    )
-    .billing(StillBilling::Yes)
-    .retryable()
 }
 
 /// The pod on which a job is looked up.

@@ -2,6 +2,7 @@
 
 use super::gather::Needs;
 use super::grade::{Evidence, Grade};
+use super::view::sentence;
 use super::watchdog_fuse::watchdog_fuse;
 use super::{CloudName, PodView, Tether, unaccounted};
 use crate::domain::{FuseReport, JobsSeen, PodStatus, UnattendedBill, Usd, Volume, Watchdog};
@@ -265,10 +266,4 @@ impl Tether {
         }
         Ok(answer)
     }
-}
-
-/// The same with a capital.
-pub(super) fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

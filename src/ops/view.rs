@@ -146,3 +146,9 @@ pub(crate) fn created_pod(outcomes: &[StepOutcome]) -> Option<(&Pod, bool)> {
         _ => None,
     })
 }
+
+/// The same with a capital.
+pub(super) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

@@ -1,7 +1,7 @@
 //! Arms the pod's own watchdog, and tells it that somebody supervises.
 
 use super::Tether;
-use super::run_job::pod_failure;
+use super::probe::pod_failure;
 use super::watchdog_fuse::watchdog_fuse;
 use crate::config::FuseHours;
 use crate::domain::{JobsSeen, Pod, Vehicle, Watchdog};
