@@ -45,15 +45,10 @@ pub(super) fn pending(vehicle: &Vehicle, pod: &PodId) -> Option<Boot> {
     (boot.pod == *pod).then_some(boot)
 }
 
-/// The pod was seen usable: whatever it does later, this boot is not given up.
-pub(super) fn proven(vehicle: &Vehicle) {
-    let _ = std::fs::remove_file(path(vehicle));
-}
-
-/// The pod is off: whoever starts it next, this boot is over. Else a start by hand would be given up for
-/// the time since an earlier one.
+/// The pod was seen usable, or off: this boot is over and is not given up, whatever the pod does later
+/// and whoever starts it next.
 pub(super) fn over(vehicle: &Vehicle) {
-    proven(vehicle);
+    let _ = std::fs::remove_file(path(vehicle));
 }
 
 #[cfg(test)]
@@ -71,7 +66,7 @@ mod tests {
         note(&vehicle, &boot);
         assert_eq!(pending(&vehicle, &ours), Some(boot));
         assert_eq!(pending(&vehicle, &other), None);
-        proven(&vehicle);
+        over(&vehicle);
         assert_eq!(pending(&vehicle, &ours), None);
     }
 }

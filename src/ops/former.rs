@@ -1,14 +1,11 @@
 //! Pods of vehicles that the config does not declare any more. Whoever renames or removes a vehicle
 //! while its pod runs must still be able to stop it; the journal knows whose it was.
 
-use super::stop_all::ours::{Group, is_marked, of_former_pod};
-use super::{StopAnswer, Tether};
-use crate::apply;
+use super::Tether;
+use super::stop_all::ours::{is_marked, of_former_pod};
 use crate::config::Config;
 use crate::domain::{Pod, PodId, Vehicle};
-use crate::error::{Failure, StillBilling};
 use crate::ledger::Ledger;
-use crate::plan;
 
 /// Those of `pods` that this project created and whose name no vehicle declares, each with the vehicle
 /// that it was made for. Only what carries podtether's marker and stands in this project's journal is
@@ -48,31 +45,22 @@ impl Tether {
         Some(run.pod.clone())
     }
 
-    /// Stops the pods of a vehicle that the config does not declare any more; `None` when the journal
-    /// knows of none, and then the name is a slip.
-    pub(super) async fn stop_former(&self, name: &str) -> Result<Option<StopAnswer>, Failure> {
-        // A name that the journal never heard of needs no question to anybody.
-        let book = self.ledger.as_ref().and_then(|ledger| ledger.book().ok()).unwrap_or_default();
-        if book.runs().iter().all(|run| run.vehicle != name) {
-            return Ok(None);
+    /// A vehicle that the config does not declare any more, with the ids of its pods; `None` when the
+    /// journal knows of none that is still there, and then the name is a slip. A name that the journal
+    /// never heard of asks nobody anything.
+    pub(super) async fn former(&self, name: &str) -> Option<(Vehicle, Vec<PodId>)> {
+        let book = self.ledger.as_ref()?.book().ok()?;
+        let runs = book.runs().iter().rev().filter(|run| run.vehicle == name);
+        let mut ids: Vec<PodId> = runs.map(|run| run.pod.clone()).collect();
+        ids.dedup();
+        for id in &ids {
+            if let Ok(Some(pod)) = self.cloud.pod(id).await
+                && is_marked(&pod)
+                && self.config.vehicles.iter().all(|own| own.pod_name != pod.name)
+            {
+                return Some((of_former_pod(&pod, name).vehicle, ids));
+            }
         }
-        let unknown = |failure: Failure| failure.billing(StillBilling::Unknown);
-        let pods = self.cloud.pods().await.map_err(|error| unknown(error.into()))?;
-        let listed_at = self.clock.now();
-        let former = former_pods(self.ledger.as_ref(), &self.config, &pods);
-        let Some((pod, vehicle)) = former.into_iter().find(|(_, vehicle)| vehicle == name) else {
-            return Ok(None);
-        };
-        let Group { vehicle, facts, .. } = of_former_pod(pod, &vehicle);
-        let approved = self.review(plan::stop(&vehicle, true, &facts), &facts)?;
-        let outcomes = apply::apply(&approved, &self.ports(&vehicle, None, None))
-            .await
-            .map_err(|error| unknown(super::ensure::start_failure(error.error)))?;
-        let mut answer = self.stop_answer(&vehicle, (&facts, listed_at), &outcomes, None);
-        answer.message = format!(
-            "Vehicle {name} is not declared any more; the journal knows its pod {}. {}",
-            pod.id, answer.message
-        );
-        Ok(Some(answer))
+        None
     }
 }

@@ -2,7 +2,8 @@
 
 use super::Tether;
 use super::committed::{committed, recent_boots};
-use crate::domain::{Pod, PodId, PodStatus};
+use crate::cloud::CloudError;
+use crate::domain::{Pod, PodStatus};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::ledger::{Action, Book, Event, LedgerError, OpenIntent};
 use crate::plan::{Committed, Facts, Fuse, NewPod, UnknownCreate};
@@ -22,8 +23,9 @@ impl Tether {
         let failure = |error| ledger_failure(&error);
         let book = ledger.book().map_err(failure)?;
         for intent in book.open_intents() {
-            if let Some(event) = settle(intent, facts, self.clock.now(), self.settings.absent_after)
-            {
+            let Ok(status) = self.status_of(intent, &facts.pods).await else { continue };
+            let (now, absent_after) = (self.clock.now(), self.settings.absent_after);
+            if let Some(event) = settle(intent, facts, status, now, absent_after) {
                 ledger.append(event).map_err(failure)?;
             }
         }
@@ -45,6 +47,28 @@ impl Tether {
         Ok(())
     }
 
+    /// How the pod of an intent is; of a create's nobody knows which it is. A list can be older than a
+    /// start, so "off" is believed only from the pod's own page (A05); an error is no answer.
+    async fn status_of(&self, intent: &OpenIntent, pods: &[Pod]) -> Result<PodStatus, CloudError> {
+        let pod = match &intent.action {
+            Action::StartPod { pod }
+            | Action::StopPod { pod }
+            | Action::TerminatePod { pod }
+            | Action::LaunchJob { pod, .. } => pod,
+            Action::CreatePod { .. } | Action::CreateVolume { .. } => {
+                return Ok(PodStatus::Terminated);
+            }
+        };
+        let listed = pods.iter().find(|listed| listed.id == *pod);
+        match listed.filter(|listed| listed.status.bills_compute()) {
+            Some(listed) => Ok(listed.status.clone()),
+            None => {
+                let page = self.cloud.pod(pod).await?;
+                Ok(page.map_or(PodStatus::Terminated, |page| page.status))
+            }
+        }
+    }
+
     /// What the journal says is promised. A pod that nobody watches counts for its boot and for as
     /// long as it may be left to itself.
     pub(super) fn committed(&self, book: &Book) -> Vec<Committed> {
@@ -63,6 +87,7 @@ impl Tether {
 fn settle(
     intent: &OpenIntent,
     facts: &Facts,
+    status: PodStatus,
     now: DateTime<Utc>,
     absent_after: Duration,
 ) -> Option<Event> {
@@ -94,13 +119,12 @@ fn settle(
             })
         }
         Action::StartPod { pod } | Action::StopPod { pod } | Action::TerminatePod { pod } => {
-            let status = status_of(pod, pods);
             Some(Event::Done { id, pod: Some(pod.clone()), observed: status.to_string() })
         }
         // Nobody knows whether it started, so it holds its reservation until it must be over.
         Action::LaunchJob { pod, until, .. } => {
             let done = |observed| Some(Event::Done { id, pod: Some(pod.clone()), observed });
-            match status_of(pod, pods) {
+            match status {
                 PodStatus::Exited => done(PodStatus::Exited.to_string()),
                 _ if now >= *until => done("past its latest end".to_owned()),
                 _ => None,
@@ -109,13 +133,8 @@ fn settle(
     }
 }
 
-/// A vehicle that the config does not declare any more had a boot of no more than the default.
+/// A vehicle that the config does not declare any more is taken to have had the default.
 const LONGEST_BOOT: Duration = Duration::from_secs(900);
-
-fn status_of(pod: &PodId, pods: &[Pod]) -> PodStatus {
-    let listed = pods.iter().find(|listed| listed.id == *pod);
-    listed.map_or(PodStatus::Terminated, |listed| listed.status.clone())
-}
 
 fn unknown_create(intent: &OpenIntent) -> UnknownCreate {
     UnknownCreate { vehicle: intent.vehicle.clone(), since: intent.at, rate: intent.rate }

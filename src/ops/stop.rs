@@ -92,13 +92,20 @@ impl Tether {
         vehicle: &str,
         known: Option<&PodId>,
     ) -> Result<StopAnswer, Failure> {
-        let vehicle = match self.vehicle(Some(vehicle)) {
-            Ok(vehicle) => vehicle,
-            Err(slip) => return self.stop_former(vehicle).await?.ok_or(slip),
+        let (vehicle, former) = match self.vehicle(Some(vehicle)) {
+            Ok(vehicle) => (vehicle, None),
+            Err(slip) => match self.former(vehicle).await {
+                Some((vehicle, pods)) => (vehicle, Some(pods)),
+                None => return Err(slip),
+            },
         };
         let last = self.last_pod(&vehicle);
         let known = known.or(last.as_ref());
-        let facts = self.facts_for_a_stop(&vehicle, known).await.map_err(unknown)?;
+        let mut facts = self.facts_for_a_stop(&vehicle, known).await.map_err(unknown)?;
+        if let Some(pods) = &former {
+            // Its name is nobody's any more: only what the journal knows by its id is its pod.
+            facts.pods.retain(|pod| pods.contains(&pod.id));
+        }
         let listed_at = self.clock.now();
         let _under_way = self.stop_under_way(&vehicle);
         let approved = self.review(plan::stop(&vehicle, true, &facts), &facts)?;
@@ -115,7 +122,15 @@ impl Tether {
         }
         let volume = self.volume_of(&vehicle).await;
         self.note_off(&facts.pods);
-        Ok(self.stop_answer(&vehicle, (&facts, listed_at), &outcomes, volume.as_ref()))
+        let mut answer =
+            self.stop_answer(&vehicle, (&facts, listed_at), &outcomes, volume.as_ref());
+        if former.is_some() {
+            answer.message = format!(
+                "Vehicle {} is not declared any more; its pod is known by the journal. {}",
+                vehicle.name, answer.message
+            );
+        }
+        Ok(answer)
     }
 
     /// A05: one list without the pod is no proof that there is none.
@@ -154,7 +169,7 @@ impl Tether {
         volumes.into_iter().find(|volume| volume.name == vehicle.network_volume_name)
     }
 
-    pub(super) fn stop_answer(
+    fn stop_answer(
         &self,
         vehicle: &Vehicle,
         (facts, listed_at): (&Facts, DateTime<Utc>),

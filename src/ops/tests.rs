@@ -487,3 +487,31 @@ async fn a_volume_that_may_come_late_is_not_made_twice() {
     let refused = tether.ensure_pod(&EnsureRequest::default()).await.unwrap_err();
     assert_eq!((refused.kind, cloud.sent()), (FailureKind::Refused, 0));
 }
+
+/// A05: a start whose answer was lost, and a list that is older than it: the pod's own page says that it
+/// bills, and what it was promised is not given back.
+#[tokio::test]
+async fn an_old_list_does_not_settle_a_start_as_off() {
+    for (page, is_on) in [("RUNNING", true), ("EXITED", false)] {
+        let cloud = Scripted::new(vec![with_status("EXITED")], vec![with_status(page)]);
+        let (tether, _, folder) = tether(cloud);
+        let config = folder.path().join("podtether.yaml");
+        let journal = folder.path().join("state");
+        let ledger = crate::ledger::Ledger::new(journal, &config, SystemClock::shared());
+        let pod = PodId("pod1".into());
+        let action = crate::ledger::Action::StartPod { pod: pod.clone() };
+        // Another vehicle's, whose pod nobody looks at otherwise.
+        let vehicle = "another".to_owned();
+        let make = |id| crate::ledger::Event::Intend { id, vehicle, action, micros_per_hour: None };
+        ledger.intend(make).unwrap();
+        let tether = tether.with_ledger(ledger);
+        let mut facts = tether.gather(super::gather::Needs::default()).await.unwrap();
+        tether.reconcile(&mut facts).await.unwrap();
+        let book = tether.ledger.as_ref().unwrap().book().unwrap();
+        assert_eq!(
+            (book.open_intents().len(), book.open_run(&pod).is_some()),
+            (0, is_on),
+            "{page}"
+        );
+    }
+}

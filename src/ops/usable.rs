@@ -72,7 +72,7 @@ impl Tether {
                             format!("its volume at {} is unresponsive", vehicle.volume_mount_path);
                     }
                     Ok(probe) => {
-                        boot::proven(vehicle);
+                        boot::over(vehicle);
                         self.check_mount(vehicle, &pod, &probe)?;
                         return Ok(match probe.driver.clone() {
                             Some(driver) if is_older(&driver, &vehicle.min_driver_version) => {
