@@ -15,6 +15,7 @@ pub mod demo;
 pub mod domain;
 pub mod error;
 pub mod guard;
+pub mod held;
 pub mod key_source;
 pub mod ledger;
 pub mod mcp;

@@ -4,7 +4,7 @@
 use super::access::Access;
 use super::order::{self, Order, Reply};
 use super::record::Record;
-use super::seat::{self, Ask, Held, Seen, What};
+use super::seat::{self, Ask, Seat, Seen, What};
 use crate::clock::SharedClock;
 use crate::domain::{PodId, Usd};
 use chrono::{DateTime, Utc};
@@ -217,7 +217,7 @@ pub async fn cancel(
     Err(ArmError::Silent(record.pid.to_string()))
 }
 
-async fn turn(folder: &Path) -> Result<Held, ArmError> {
+async fn turn(folder: &Path) -> Result<Seat, ArmError> {
     let unusable = |source| ArmError::Folder { folder: folder.to_owned(), source };
     let held = seat::turn(folder, TURN).await.map_err(unusable)?;
     held.ok_or_else(|| ArmError::Failed("another session is arming it".to_owned()))

@@ -4,7 +4,7 @@
 use super::fire::{self, Target};
 use super::order::{Order, Reply};
 use super::record::{Proof, Record, Summary, Word};
-use super::seat::{self, Ask, Held, What};
+use super::seat::{self, Ask, Seat, What};
 use super::state::{self, Asked, Effect, Event, Form, Jump, Now, Outcome, Phase, State};
 use crate::clock::SharedClock;
 use crate::cloud::runpod::RunPod;
@@ -50,7 +50,7 @@ pub struct Fuse {
     written: Duration,
     /// Why it was called off, and whether the pod was off by then.
     called_off: Option<(String, bool)>,
-    seat: Held,
+    seat: Seat,
 }
 
 /// Settles: takes the vehicle's place, proves the key, and says what its starter waits for, as one line

@@ -4,9 +4,10 @@
 
 use super::record::{Record, Summary};
 use super::state::Outcome;
+use crate::held::Held;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -38,12 +39,12 @@ pub enum Seen {
 
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
-pub(super) struct Held {
-    file: File,
+pub(super) struct Seat {
+    file: Held,
     path: PathBuf,
 }
 
-impl Held {
+impl Seat {
     /// Whether the folder still is the one in which it was taken: one that was removed and made anew
     /// belongs to whoever takes its lock there.
     pub fn is_in_place(&self) -> bool {
@@ -53,27 +54,26 @@ impl Held {
     }
 }
 
-async fn lock(folder: &Path, name: &str, tries: u32) -> io::Result<Option<Held>> {
+async fn lock(folder: &Path, name: &str, tries: u32) -> io::Result<Option<Seat>> {
     let path = folder.join(name);
     let file = File::options().create(true).append(true).open(&path)?;
     for attempt in 1.. {
-        match file.try_lock() {
-            Ok(()) => break,
-            Err(TryLockError::WouldBlock) if attempt < tries => tokio::time::sleep(AGAIN).await,
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error),
+        match Held::alone(&file)? {
+            Some(file) => return Ok(Some(Seat { file, path })),
+            None if attempt < tries => tokio::time::sleep(AGAIN).await,
+            None => break,
         }
     }
-    Ok(Some(Held { file, path }))
+    Ok(None)
 }
 
 /// Takes the vehicle's place for life; `None` when a fuse that lives has it.
-pub(super) async fn take(folder: &Path) -> io::Result<Option<Held>> {
+pub(super) async fn take(folder: &Path) -> io::Result<Option<Seat>> {
     lock(folder, LOCK, TRIES).await
 }
 
 /// Takes the turn to arm, extend or call off: one at a time. `None` when it was not to be had.
-pub(super) async fn turn(folder: &Path, patience: Duration) -> io::Result<Option<Held>> {
+pub(super) async fn turn(folder: &Path, patience: Duration) -> io::Result<Option<Seat>> {
     std::fs::create_dir_all(folder)?;
     let tries = patience.as_millis() / AGAIN.as_millis();
     lock(folder, TURN, u32::try_from(tries).unwrap_or(u32::MAX)).await
@@ -87,11 +87,7 @@ fn is_held(folder: &Path) -> io::Result<bool> {
         Err(error) => return Err(error),
     };
     // A shared lock: two who look at once do not see each other.
-    match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => Ok(true),
-        Ok(()) => Ok(false),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
+    Held::beside_others(&file).map(|held| held.is_none())
 }
 
 /// What lies here.

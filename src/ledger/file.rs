@@ -5,8 +5,9 @@ use super::book::Book;
 use super::entry::{Entry, Event};
 use super::line::{self, LineFault};
 use crate::clock::SharedClock;
+use crate::held::Held;
 use sha2::{Digest as _, Sha256};
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -101,21 +102,20 @@ impl Ledger {
     }
 
     /// Takes the lock that spans looking and changing over every process (B05); it is given back
-    /// when the file is dropped, or by the system when the process ends, however that comes.
+    /// when it is dropped, or by the system when the process ends, however that comes.
     ///
     /// # Errors
     /// When the lock file cannot be made, or another process holds it for longer than `wait`.
-    pub async fn lock(&self, wait: Duration) -> Result<File, LedgerError> {
+    pub async fn lock(&self, wait: Duration) -> Result<Held, LedgerError> {
         self.make_folder()?;
         let path = self.folder.join("lock");
         let io = |source| LedgerError::Io { doing: "lock", path: path.clone(), source };
-        let file = File::options().create(true).append(true).mode(0o600).open(&path).map_err(io)?;
+        let file =
+            File::options().create(true).append(true).mode(0o600).open(&path).map_err(&io)?;
         let start = self.clock.monotonic();
         loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::Error(error)) => return Err(io(error)),
-                Err(TryLockError::WouldBlock) => {}
+            if let Some(held) = Held::alone(&file).map_err(&io)? {
+                return Ok(held);
             }
             if self.clock.monotonic().saturating_sub(start) >= wait {
                 return Err(LedgerError::Busy { path });
@@ -162,17 +162,17 @@ impl Ledger {
 
     /// Keeps other processes from the file for the moment of a read and a write. Bounded: a process
     /// that was suspended in that moment must not keep anybody from a stop.
-    fn alone(&self) -> Result<File, LedgerError> {
+    fn alone(&self) -> Result<Held, LedgerError> {
         self.make_folder()?;
         let path = self.folder.join("journal.lock");
         let io = |source| LedgerError::Io { doing: "lock", path: path.clone(), source };
-        let file = File::options().create(true).append(true).mode(0o600).open(&path).map_err(io)?;
+        let file =
+            File::options().create(true).append(true).mode(0o600).open(&path).map_err(&io)?;
         for _ in 0..ALONE_TRIES {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::Error(error)) => return Err(io(error)),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(ALONE_AGAIN),
+            if let Some(held) = Held::alone(&file).map_err(&io)? {
+                return Ok(held);
             }
+            std::thread::sleep(ALONE_AGAIN);
         }
         Err(LedgerError::Busy { path })
     }

@@ -5,10 +5,11 @@ use super::committed::{committed, recent_boots};
 use crate::cloud::CloudError;
 use crate::domain::{Pod, PodStatus};
 use crate::error::{Failure, FailureKind, StillBilling};
+use crate::held::Held;
 use crate::ledger::{Action, Book, Event, LedgerError, OpenIntent};
 use crate::plan::{Committed, Facts, Fuse, NewPod, UnknownCreate};
 use chrono::{DateTime, Utc};
-use std::fs::File;
+
 use std::time::Duration;
 
 impl Tether {
@@ -143,7 +144,7 @@ fn unknown_create(intent: &OpenIntent) -> UnknownCreate {
 impl Tether {
     /// B05: two sessions that both see no pod must not both create one. The lock is held from the
     /// look to the create, over every process.
-    pub(super) async fn turn(&self, wait: Duration) -> Result<Option<File>, Failure> {
+    pub(super) async fn turn(&self, wait: Duration) -> Result<Option<Held>, Failure> {
         match &self.ledger {
             Some(ledger) => {
                 ledger.lock(wait).await.map(Some).map_err(|error| ledger_failure(&error))

@@ -7,6 +7,7 @@ use crate::apply::{self, ApplyError, StepError, StepOutcome};
 use crate::domain::{Ceiling, JobEnd, JobId, JobName, Pod, Usd, Vehicle};
 use crate::error::{Failure, StillBilling};
 use crate::guard::WorstCase;
+use crate::held::Held;
 use crate::ledger::{Action, Event};
 use crate::plan::{self, Draft, Facts, Intent, LaunchSpec, VolumeHealth};
 use chrono::TimeDelta;
@@ -14,7 +15,6 @@ use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ pub(crate) struct PlannedJob {
     /// The volume as it looked, which was good enough.
     health: VolumeHealth,
     /// Held from the look at the live jobs to the launch (B05).
-    turn: Mutex<Option<File>>,
+    turn: Mutex<Option<Held>>,
 }
 
 /// A launch that no rule has seen yet, with the facts that it was drafted from.
@@ -88,7 +88,7 @@ pub(super) struct DraftedJob {
     pod: Pod,
     id: JobId,
     ceiling: Ceiling,
-    turn: Option<File>,
+    turn: Option<Held>,
 }
 
 /// How long another session may be about to change something.

@@ -4,7 +4,8 @@
 use super::Tether;
 use crate::domain::Vehicle;
 use crate::error::{Failure, FailureKind, StillBilling};
-use std::fs::{File, TryLockError};
+use crate::held::Held;
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,11 +20,11 @@ impl Tether {
 
     /// Marks a stop of this vehicle's pod as under way for as long as the file is held, over every
     /// process. What goes wrong with it holds up no stop.
-    pub(super) fn stop_under_way(&self, vehicle: &Vehicle) -> Option<File> {
+    pub(super) fn stop_under_way(&self, vehicle: &Vehicle) -> Option<Held> {
         let path = self.stopping_file(vehicle)?;
         let _ = std::fs::create_dir_all(path.parent()?);
         let file = File::options().create(true).append(true).open(path).ok()?;
-        file.try_lock_shared().ok().map(|()| file)
+        Held::beside_others(&file).ok().flatten()
     }
 
     /// Waits until no stop of this vehicle's pod is under way.
@@ -39,8 +40,8 @@ impl Tether {
         // Without the file there was never a stop to wait for.
         let Ok(file) = File::open(path) else { return Ok(()) };
         let started = self.clock.monotonic();
-        // Taken for an instant only: the file is closed at the end of this call.
-        while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        // Taken for an instant only: what is taken is let go at once.
+        while matches!(Held::alone(&file), Ok(None)) {
             if self.clock.monotonic().saturating_sub(started) >= wait {
                 return Err(Failure::new(
                     FailureKind::Conflict,

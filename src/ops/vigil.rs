@@ -3,7 +3,8 @@
 //! another process of the same number, so a lock that is held is a process that lives (A17).
 
 use crate::domain::{Vigil, VigilSeen};
-use std::fs::{File, TryLockError};
+use crate::held::Held;
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,8 +13,7 @@ use std::time::Duration;
 /// one that is gone.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// Held for its lock.
-    _file: File,
+    _file: Held,
     path: PathBuf,
 }
 
@@ -32,18 +32,19 @@ fn name(job_id: &str) -> String {
 pub(crate) async fn keep(vigil: &Vigil, folder: &Path) -> io::Result<Kept> {
     std::fs::create_dir_all(folder)?;
     let path = folder.join(name(&vigil.job_id));
-    let mut file = File::options().create(true).append(true).open(&path)?;
+    let file = File::options().create(true).append(true).open(&path)?;
     let mut tries = 0;
-    while let Err(error) = file.try_lock() {
+    let mut held = loop {
         tries += 1;
-        match error {
-            TryLockError::WouldBlock if tries < TRIES => tokio::time::sleep(AGAIN).await,
-            other => return Err(other.into()),
+        match Held::alone(&file)? {
+            Some(held) => break held,
+            None if tries < TRIES => tokio::time::sleep(AGAIN).await,
+            None => return Err(io::ErrorKind::WouldBlock.into()),
         }
-    }
-    file.set_len(0)?;
-    file.write_all(&serde_json::to_vec(vigil)?)?;
-    Ok(Kept { _file: file, path })
+    };
+    held.set_len(0)?;
+    held.write_all(&serde_json::to_vec(vigil)?)?;
+    Ok(Kept { _file: held, path })
 }
 
 impl Kept {
@@ -64,11 +65,7 @@ fn look(path: &Path) -> Option<VigilSeen> {
     let name = path.file_name()?.to_str()?;
     (name.starts_with("supervise-") && name.ends_with(".lock")).then_some(())?;
     let mut file = File::open(path).ok()?;
-    let lives = match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => Some(true),
-        Ok(()) => Some(false),
-        Err(TryLockError::Error(_)) => None,
-    };
+    let lives = Held::beside_others(&file).ok().map(|held| held.is_none());
     let mut text = Vec::new();
     file.read_to_end(&mut text).ok()?;
     Some(VigilSeen { vigil: serde_json::from_slice(&text).ok()?, lives })

@@ -3,10 +3,11 @@
 use super::loopback::request;
 use super::paths::{self, Paths};
 use super::serve::Ready;
+use crate::held::Held;
 use crate::secret::Secret;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -69,9 +70,8 @@ pub fn find(state_dir: &Path) -> Option<RunningCloud> {
     let paths = Paths::of(state_dir);
     let file = File::open(paths.lock()).ok()?;
     // A shared lock: two who look at once do not see each other.
-    match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => {}
-        Ok(()) | Err(TryLockError::Error(_)) => return None,
+    if !matches!(Held::beside_others(&file), Ok(None)) {
+        return None;
     }
     let ready = Ready::read(&paths)?;
     let key = Secret::new(&ready.key)?;
@@ -127,10 +127,16 @@ async fn start(state_dir: &Path, program: &Path) -> Result<RunningCloud, StartEr
     let path = paths.start_lock();
     let turn = paths::open_lock(&path).map_err(failed("open", &path))?;
     let mut waited = Duration::ZERO;
-    while turn.try_lock().is_err() && waited < PATIENCE {
-        tokio::time::sleep(PAUSE).await;
-        waited += PAUSE;
-    }
+    // A turn that does not come is not worth more than this: two daemons sort it out themselves.
+    let _turn = loop {
+        match Held::alone(&turn) {
+            Ok(None) if waited < PATIENCE => {
+                tokio::time::sleep(PAUSE).await;
+                waited += PAUSE;
+            }
+            taken => break taken,
+        }
+    };
     if let Some(cloud) = answering(state_dir).await {
         return Ok(cloud);
     }

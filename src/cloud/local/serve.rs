@@ -8,9 +8,9 @@ use super::paths::{self, Paths};
 use super::timing::Timing;
 use super::twin::{Parts, Twin, new_key};
 use crate::clock::SharedClock;
+use crate::held::Held;
 use crate::secret::Secret;
 use serde_json::json;
-use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub struct LocalCloud {
     twin: Arc<Twin>,
     listener: TcpListener,
     /// Held until the end; the system lets go of it however this process ends.
-    _lock: File,
+    _lock: Held,
 }
 
 impl std::fmt::Debug for LocalCloud {
@@ -138,19 +138,18 @@ async fn gone(paths: &Paths) {
     }
 }
 
-async fn take_lock(paths: &Paths) -> Result<File, ServeError> {
+async fn take_lock(paths: &Paths) -> Result<Held, ServeError> {
     let path = paths.lock();
     let failed = |source| ServeError::Io { doing: "lock", path: paths.lock(), source };
     let file = paths::open_lock(&path).map_err(failed)?;
     let mut waited = Duration::ZERO;
     loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(std::fs::TryLockError::Error(source)) => return Err(failed(source)),
-            Err(std::fs::TryLockError::WouldBlock) if waited >= LOCK_PATIENCE => {
+        match Held::alone(&file).map_err(failed)? {
+            Some(held) => return Ok(held),
+            None if waited >= LOCK_PATIENCE => {
                 return Err(ServeError::AlreadyServed(paths.root().to_owned()));
             }
-            Err(std::fs::TryLockError::WouldBlock) => {
+            None => {
                 tokio::time::sleep(LOCK_PAUSE).await;
                 waited += LOCK_PAUSE;
             }

@@ -2,8 +2,9 @@
 //! brought everything, so that the next one goes on where this one stopped.
 
 use super::{PullRequest, TransferError};
+use crate::held::Held;
 use sha2::{Digest as _, Sha256};
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Staging {
     root: PathBuf,
     tree: PathBuf,
-    _lock: File,
+    _lock: Held,
 }
 
 impl Staging {
@@ -37,11 +38,9 @@ impl Staging {
             .mode(0o600)
             .open(&lock_path)
             .map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(TransferError::Busy { staging: root }),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
+        let Some(lock) = Held::alone(&lock).map_err(failed)? else {
+            return Err(TransferError::Busy { staging: root });
+        };
         // The pull before may just have removed the folder under our feet.
         if lock.metadata().map_err(failed)?.nlink() == 0 {
             return Err(TransferError::Busy { staging: root });
