@@ -55,6 +55,7 @@ pub use grade::{Evidence, Grade};
 pub use job_status::{JobStatusAnswer, LatestMetrics};
 pub use laptop_fuse::not_armed;
 pub use open::{Start, open, open_for_stop};
+pub(crate) use run_job::PlannedJob;
 pub use run_job::{RunJobAnswer, RunJobRequest};
 pub use spend::{CommittedLine, FailedBootLine, Shortfall, SpendReport};
 pub use status::{PodState, PodStatusAnswer};

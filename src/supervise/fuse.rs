@@ -1,8 +1,8 @@
 //! The laptop's fuse of a supervised run: armed or extended before anything is spent, left armed when
-//! the run is ended from outside, called off once the pod was read back as off.
+//! the run is ended from outside, called off once the run's stop was read back.
 
 use super::options::Note;
-use super::summary::Summary;
+use super::state::State;
 use crate::domain::{Pod, Vehicle};
 use crate::error::Failure;
 use crate::ops::Tether;
@@ -28,14 +28,14 @@ pub(super) async fn arm(
     Ok(())
 }
 
-/// Calls it off when the pod is off; else it stays armed and says so by being there.
+/// Calls it off when it has nothing left to stop; else it stays armed and says so by being there.
 pub(super) async fn call_off(
     tether: &Tether,
     vehicle: &Vehicle,
-    summary: &Summary,
+    state: &State,
     tell: &mut (dyn FnMut(Note) + Send),
 ) {
-    if summary.pod_may_still_be_running {
+    if !state.calls_off_the_fuse() {
         return;
     }
     if let Err(failure) =

@@ -16,5 +16,5 @@ mod watched;
 
 pub use options::{Note, Options};
 pub use run::run;
-pub use state::{Effect, End, Event, State, Terms, exit_code, next};
+pub use state::{Effect, End, Event, LOOKS_FOR_A_JOB, Moment, State, Terms, exit_code, next};
 pub use summary::{Pulled, StepTrouble, Summary};

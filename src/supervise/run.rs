@@ -8,14 +8,14 @@ use super::notices::{self, Spending};
 use super::options::{Note, Options};
 use super::patience::{self, CAPTURE_MAX, MAX_STOPS, later, stop_pause};
 use super::refused::refused;
-use super::state::{self, Effect, End, Event, State, Terms};
+use super::state::{self, Effect, End, Event, Moment, State, Terms};
 use super::summary::{Spec, Summary};
 use super::vigil;
 use super::watched::Watched;
 use crate::apply::OffSettings;
-use crate::domain::{Ceiling, JobEnd, JobId, JobState, Pod, Vehicle};
+use crate::domain::{Ceiling, JobEnd, JobId, Pod, Vehicle};
 use crate::error::{Failure, FailureKind};
-use crate::ops::Tether;
+use crate::ops::{PlannedJob, Tether};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -31,7 +31,7 @@ pub async fn run(
     signals: &mut Signals,
     tell: &mut (dyn FnMut(Note) + Send),
 ) -> (Summary, Vec<(u64, f64)>) {
-    let started_at = tether.clock().now();
+    let (started_at, began) = (tether.clock().now(), tether.clock().monotonic());
     let spec = Spec {
         vehicle: options
             .job
@@ -69,7 +69,7 @@ pub async fn run(
         + options.backstop;
     let max_wait = options.max_wait.unwrap_or(longest);
     let deadline = later(started_at, max_wait);
-    let began = tether.clock().monotonic();
+    let mut moment = Moment::new(started_at, began);
     let terms = Terms {
         deadline,
         no_stop: options.no_stop,
@@ -104,39 +104,24 @@ pub async fn run(
         spending: Spending::new(tether, &options.notifier),
         summary,
     };
-    let mut state = match tether.launch(&job, &options.job).await {
-        Ok(answer) => {
-            tell(Note::Said(format!("launched: {}", answer.job_dir)));
-            State::Following
-        }
-        Err(failure) => run.after_a_failed_launch(failure, tell).await,
-    };
-    notices::tell(&options.notifier, &State::Following, &state, &run.summary);
-    let mut effect = match &state {
-        State::Following => Effect::Look,
-        _ => Effect::Capture,
-    };
+    let (mut state, mut effect) = (State::Launching, Effect::Launch);
     while effect != Effect::Finish {
-        let event = run.carry_out(effect, signals, tell).await;
-        // C02: a wall clock that is set back does not put the deadline off.
-        let elapsed = tether.clock().monotonic().saturating_sub(began);
-        let now = tether.clock().now().max(later(started_at, elapsed));
+        let event = run.carry_out(effect, &job, signals, tell).await;
+        moment = moment.pass(tether.clock().now(), tether.clock().monotonic());
         let before = state;
-        (state, effect) = state::next(&before, &event, now, terms);
-        run.record(&state, options.no_stop);
+        (state, effect) = state::next(&before, &event, moment.at, terms);
+        run.record(&before, &state, tell);
         save(&mut run.summary, tell);
         notices::tell(&options.notifier, &before, &state, &run.summary);
     }
     let curve = run.follower.curve();
     let mut summary = run.summary;
-    let code = state::exit_code(&state, options.no_stop);
-    // A capture that is not whole is no success, whatever the job said.
-    let code = if code == 0 && !summary.capture_complete { 1 } else { code };
+    let code = state::exit_code(&state, options.no_stop, summary.capture_complete);
     summary.ended_at = Some(tether.clock().now());
     summary.process_exit_code = Some(code);
     save(&mut summary, tell);
     vigil::end(vigil, &summary);
-    fuse::call_off(tether, &job.vehicle, &summary, tell).await;
+    fuse::call_off(tether, &job.vehicle, &state, tell).await;
     if notices::settle(&options.notifier, &state, &mut summary).await {
         save(&mut summary, tell);
     }
@@ -162,6 +147,9 @@ fn save(summary: &mut Summary, tell: &mut (dyn FnMut(Note) + Send)) {
     }
 }
 
+/// Between two looks for a job whose launch gave no answer.
+const BETWEEN_LOOKS_FOR_A_JOB: Duration = Duration::from_secs(2);
+
 struct Run<'a> {
     tether: &'a Tether,
     options: &'a Options,
@@ -181,38 +169,35 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// F04: a launch whose answer was lost is looked up by the job's id, never sent again.
-    async fn after_a_failed_launch(
-        &mut self,
-        failure: Failure,
-        tell: &mut (dyn FnMut(Note) + Send),
-    ) -> State {
-        self.summary.trouble("launch", &failure);
-        tell(Note::Said(format!("the launch gave no good answer: {}", failure.message)));
-        let answer_was_lost =
-            matches!(failure.kind, FailureKind::SshUnreachable | FailureKind::Timeout);
-        for _ in 0..if answer_was_lost { 5 } else { 0 } {
-            match self.follower.look().await {
-                Ok((JobState::NotFound, _)) => break,
-                // Placed files look like a job that starts; only one that was launched goes on.
-                Ok((state, _)) if !matches!(state, JobState::Unknown | JobState::Starting) => {
-                    tell(Note::Said(format!("the job did start: {state}")));
-                    self.summary.adopted_after_launch_timeout = true;
-                    return State::Following;
-                }
-                Ok(_) | Err(_) => tokio::time::sleep(Duration::from_secs(2)).await,
+    async fn launch(&mut self, job: &PlannedJob, tell: &mut (dyn FnMut(Note) + Send)) -> Event {
+        match self.tether.launch(job, &self.options.job).await {
+            Ok(answer) => {
+                tell(Note::Said(format!("launched: {}", answer.job_dir)));
+                Event::Launched
+            }
+            Err(failure) => {
+                self.summary.trouble("launch", &failure);
+                tell(Note::Said(format!("the launch gave no good answer: {}", failure.message)));
+                let answer_lost =
+                    matches!(failure.kind, FailureKind::SshUnreachable | FailureKind::Timeout);
+                Event::NotLaunched { answer_lost }
             }
         }
-        State::Capturing(End::LaunchFailed)
     }
 
     async fn carry_out(
         &mut self,
         effect: Effect,
+        job: &PlannedJob,
         signals: &mut Signals,
         tell: &mut (dyn FnMut(Note) + Send),
     ) -> Event {
         match effect {
+            Effect::Launch => self.launch(job, tell).await,
+            Effect::LookForJob => tokio::select! {
+                () = tokio::time::sleep(BETWEEN_LOOKS_FOR_A_JOB) => self.look(tell).await,
+                signal = signals.recv() => signal.unwrap_or(Event::Leave),
+            },
             Effect::Look => self.follow(signals, tell).await,
             Effect::AskProvider => self.ask_provider(signals, tell).await,
             Effect::Capture => {
@@ -273,6 +258,10 @@ impl Run<'_> {
             event = signals.recv() => return event.unwrap_or(Event::Leave),
         }
         Watched::of(self.tether, self.options, self.vehicle, self.follower.pod()).renew().await;
+        self.look(tell).await
+    }
+
+    async fn look(&mut self, tell: &mut (dyn FnMut(Note) + Send)) -> Event {
         match self.follower.look().await {
             Ok((state, exit_code)) => {
                 self.summary.state = Some(state.to_string());
@@ -302,8 +291,13 @@ impl Run<'_> {
         signals: &mut Signals,
         tell: &mut (dyn FnMut(Note) + Send),
     ) -> Event {
-        let answer = self.tether.pod_by_id(&self.pod.id).await;
-        let event = match answer {
+        // Before the question and not after it, so that the answer is fresh when it is acted on, and
+        // two of them are apart.
+        tokio::select! {
+            () = tokio::time::sleep(self.options.interval.min(Duration::from_secs(5))) => {}
+            signal = signals.recv() => return signal.unwrap_or(Event::Leave),
+        }
+        match self.tether.pod_by_id(&self.pod.id).await {
             Ok(Some(pod)) => {
                 tell(Note::Said(format!("the provider says {}", pod.status)));
                 let status = pod.status.clone();
@@ -317,10 +311,6 @@ impl Run<'_> {
                 self.summary.trouble("follow", &failure);
                 Event::Tick
             }
-        };
-        tokio::select! {
-            () = tokio::time::sleep(self.options.interval.min(Duration::from_secs(5))) => event,
-            signal = signals.recv() => signal.unwrap_or(Event::Leave),
         }
     }
 
@@ -355,22 +345,23 @@ impl Run<'_> {
     }
 
     /// Keeps the summary in step with the state.
-    fn record(&mut self, state: &State, no_stop: bool) {
-        let end = match state {
-            State::Following => None,
-            State::Capturing(end) | State::Stopping { end, .. } => Some(end),
-            State::Over { end, .. } => end.as_ref(),
-        };
-        match end {
-            Some(End::MaxWait) => self.summary.force_stopped = !no_stop,
+    fn record(&mut self, before: &State, state: &State, tell: &mut (dyn FnMut(Note) + Send)) {
+        if matches!(before, State::Adopting { .. })
+            && matches!(state, State::Following | State::Capturing(End::Job(_)))
+        {
+            let state = self.summary.state.as_deref().unwrap_or("begun");
+            tell(Note::Said(format!("the job did start: {state}")));
+            self.summary.adopted_after_launch_timeout = true;
+        }
+        match state.end() {
+            Some(End::MaxWait) => self.summary.force_stopped = !self.options.no_stop,
             Some(End::PodOff(status)) => self.summary.trouble(
                 "follow",
                 format!("the pod was found {status} before the job was seen to end"),
             ),
             _ => {}
         }
-        self.summary.pod_may_still_be_running =
-            !matches!(state, State::Over { stop_confirmed: true, .. });
+        self.summary.pod_may_still_be_running = state.may_still_bill();
     }
 }
 
