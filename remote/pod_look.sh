@@ -475,7 +475,7 @@ job_beside() {
 }
 
 volume() {
-  local kind=missing root='' device=''
+  local kind=missing root='' device='' token
   if [ -L "$mount" ] && [ -d "$mount" ]; then
     kind=symlink
   elif [ -d "$mount" ]; then
@@ -486,7 +486,10 @@ volume() {
   free_kib "$mount"
   echo "mount_free_kib=$answer"
   if [ "$kind" != missing ]; then
-    identity "$mount" "$1"
+    # D08: an identity on the container disk would make a pull take it for the volume. A local pod is no
+    # container; its mount is a folder of this machine.
+    if [ "$kind" != same_device ] || [ -n "${PODTETHER_LOCAL_POD:-}" ]; then token=$1; else token=; fi
+    identity "$mount" "$token"
     if [ "$how" = write ]; then writable "$mount"; fi
   fi
   [ "$how" != who ] || return 0
