@@ -165,6 +165,7 @@ job() {
     if is_absent "$dir" || { is_absent "${dir%/*}"; }; then echo exists=no; else echo exists=unknown; fi
     return
   fi
+  if is_called_off "$dir"; then echo exists=no && return; fi
   echo exists=yes
   if [ -e "$dir/pid" ]; then
     { IFS= read -r -d '' -n 256 line <"$dir/pid"; } 2>/dev/null

@@ -26,6 +26,9 @@ age_of() {
   [ "$answer" -ge 0 ] || answer=0
 }
 
+# Whether the launch of the job in folder $1 was called off before it began.
+is_called_off() { [ -e "$1/launched/refused" ]; }
+
 # What is known of the job in folder $1: live, over or unknown. $lost is yes for one that lives on
 # without its wrapper. No process is started for a job that has an exit code, or a wrapper.
 verdict() {
@@ -37,7 +40,7 @@ verdict() {
   if ! [ -e "$1/pid" ]; then
     # Not launched yet, or launched this minute, or never come up.
     answer=60
-    if [ -d "$1/launched" ]; then
+    if [ -d "$1/launched" ] && ! is_called_off "$1"; then
       while read -r _ time name; do
         case $name in */launched/at) note=$time ;; *) written=$time ;; esac
       done < <(stats "$1/launched" "$1/launched/at")

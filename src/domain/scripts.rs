@@ -24,6 +24,9 @@ pub const STOP_POD: Script = script!("stop_pod.sh", "environment.sh", "curl_key.
 pub const PLACE_FILE: Script = script!("place_file.sh");
 /// `<job dir> <script dir> <pod_id> <ceiling_sec> <0|1> <workdir>`: starts a job at most once.
 pub const LAUNCH_JOB: Script = script!("launch_job.sh");
+/// `<job dir> <0|1>`: sees to it that a launch of unknown outcome starts nothing any more.
+pub const CALL_OFF_LAUNCH: Script =
+    script!("call_off_launch.sh", "identity.sh", "liveness.sh", "verdict.sh");
 /// `watch <pod id> <mount> <idle s> <tick s> <deadline s>`, or `probe <pod id>`: stops the pod when
 /// nobody uses it. Lives in a file off the volume.
 pub const IDLE_WATCHDOG: Script = script!(
