@@ -268,3 +268,45 @@ async fn stop(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::cloud::scripted::{Look, Scripted};
+    use crate::domain::sample;
+
+    fn shows(status: &str) -> Look {
+        Ok(vec![Pod { status: status.into(), ..sample::pod() }])
+    }
+
+    async fn asked(lists: Vec<Look>, pages: Vec<Look>, form: Form) -> (Asked, usize) {
+        let cloud = Scripted::new(lists, pages);
+        let pod = sample::pod();
+        let mut target = Target::new("hippocampus", &pod.name, Some(pod.id));
+        let (asked, _) = ask(&cloud, &SystemClock::default(), &mut target, form).await;
+        (asked, cloud.sent())
+    }
+
+    /// A05: what a list alone shows off, or one page alone, may be old. It is asked to stop.
+    #[tokio::test]
+    async fn one_answer_alone_takes_no_pod_off_the_bill() {
+        let (lists, pages) = (vec![shows("EXITED")], vec![shows("RUNNING"), shows("EXITED")]);
+        assert_eq!(asked(lists, pages, Form::Graceful).await, (Asked::Off, 1));
+        let (lists, pages) = (vec![shows("EXITED")], vec![Ok(vec![]), shows("EXITED")]);
+        assert_eq!(asked(lists, pages, Form::Graceful).await, (Asked::Off, 1));
+        let pages = vec![shows("EXITED")];
+        assert_eq!(asked(vec![], pages, Form::Forced).await, (Asked::Off, 1));
+        // Two that agree are believed.
+        let (lists, pages) = (vec![shows("EXITED")], vec![shows("EXITED")]);
+        assert_eq!(asked(lists, pages, Form::Graceful).await, (Asked::Off, 0));
+    }
+
+    /// B08: the list may be older than the name that somebody gave it.
+    #[tokio::test]
+    async fn a_pod_that_its_own_page_shows_renamed_is_left_alone() {
+        let renamed = Ok(vec![Pod { name: "stranger".into(), ..sample::pod() }]);
+        let (lists, pages) = (vec![shows("EXITED")], vec![renamed]);
+        assert_eq!(asked(lists, pages, Form::Graceful).await, (Asked::NotOurs, 0));
+    }
+}

@@ -29,13 +29,13 @@ impl Explored {
         self.properties.iter().filter_map(broken).collect()
     }
 
-    /// The shortest path that was found against a property.
-    pub fn counterexample(&self) -> Option<(&'static str, usize)> {
-        let against = self.properties.iter().filter_map(|(name, (kind, path))| match kind {
-            Expectation::Sometimes => None,
-            _ => Some((*name, path.as_ref()?.len() - 1)),
-        });
-        against.min_by_key(|(_, steps)| *steps)
+    /// Whether a path was found against the model for this: a property, or what was noted at its end.
+    pub fn is_against(&self, what: &str) -> bool {
+        self.properties.iter().any(|(name, (kind, path))| {
+            let noted = |path: &Vec<String>| path.last().is_some_and(|end| end.contains(what));
+            *kind != Expectation::Sometimes
+                && path.as_ref().is_some_and(|path| name.starts_with(what) || noted(path))
+        })
     }
 }
 

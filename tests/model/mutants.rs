@@ -10,6 +10,9 @@ use podtether::supervise::{self, Effect, Event, Moment, State};
 use podtether::watch::state as watch;
 use std::time::Duration;
 
+/// What is turned round, what must be seen of it, and the model that shows it.
+pub type Mutant<M> = (&'static str, &'static str, M);
+
 const fn run(machines: Machines) -> Run {
     Run {
         machines,
@@ -165,31 +168,37 @@ const fn says_nothing(_: Outcome, _: bool) -> bool {
     false
 }
 
-/// Every mutant of the run and the fuse, with the model that catches it.
-pub fn of_runs() -> Vec<(&'static str, Run)> {
+/// Every mutant of the run and the fuse, each with a model that is just bad enough.
+pub fn of_runs() -> Vec<Mutant<Run>> {
     vec![
         (
             "a supervise that believes the answer to a stop",
+            "supervise said off, and a pod of ours bills",
             run(Machines { supervise: believes_a_200, ..REAL }),
         ),
         (
             "a supervise that stops before it captures",
+            "supervise stops before it captured",
             run(Machines { supervise: stops_before_capture, ..REAL }),
         ),
         (
             "a supervise that launches again when the answer is lost",
+            "a job is launched at most once",
             run(Machines { supervise: launches_again, ..REAL }),
         ),
         (
             "a supervise that believes one read",
+            "supervise said off, and a pod of ours bills",
             Run { lies: 1, ..run(Machines { supervise: believes_one_read, ..REAL }) },
         ),
         (
             "a supervise that follows past its deadline",
+            "supervise follows past its deadline",
             run(Machines { supervise: goes_on_after_the_deadline, ..REAL }),
         ),
         (
             "a supervise whose deadline does not pass in sleep",
+            "supervise follows past its deadline",
             Run {
                 goes_wrong: &[Bad::LaptopSleeps],
                 ..run(Machines { moment: steady_alone, ..REAL })
@@ -197,14 +206,17 @@ pub fn of_runs() -> Vec<(&'static str, Run)> {
         ),
         (
             "a supervise that says 1 when the pod may bill",
+            "every path ends",
             Run { fuse: false, ..run(Machines { exit_code: says_1, ..REAL }) },
         ),
         (
             "a fuse that is called off before the stop was read back",
+            "the fuse was called off, and a pod of ours bills",
             run(Machines { calls_off: calls_off_at_every_end, ..REAL }),
         ),
         (
             "a fuse that is called off by a run that only found its own pod off",
+            "the fuse was called off, and a pod of ours bills",
             Run {
                 bad: 2,
                 goes_wrong: &[Bad::PodIsStopped, Bad::AnotherPodOfTheName],
@@ -213,14 +225,17 @@ pub fn of_runs() -> Vec<(&'static str, Run)> {
         ),
         (
             "a fuse that ends after a refused stop",
+            "the fuse was called off, and a pod of ours bills",
             Run { supervise: false, ..run(Machines { deadman: ends_after_a_refusal, ..REAL }) },
         ),
         (
             "a fuse that believes the answer to a stop",
+            "the fuse said stopped, and a pod of ours bills",
             Run { supervise: false, ..run(Machines { deadman: takes_a_200_for_a_stop, ..REAL }) },
         ),
         (
             "a fuse that gives up without a network",
+            "the fuse was called off, and a pod of ours bills",
             Run {
                 supervise: false,
                 ..run(Machines { deadman: gives_up_without_a_network, ..REAL })
@@ -228,6 +243,7 @@ pub fn of_runs() -> Vec<(&'static str, Run)> {
         ),
         (
             "a fuse whose deadline does not pass in sleep",
+            "the fuse lives past its deadline",
             Run {
                 supervise: false,
                 goes_wrong: &[Bad::LaptopSleeps],
@@ -236,14 +252,17 @@ pub fn of_runs() -> Vec<(&'static str, Run)> {
         ),
         (
             "a fuse that never fires",
+            "the fuse lives past its deadline",
             Run { supervise: false, ..run(Machines { deadman: never_fires, ..REAL }) },
         ),
         (
             "a fuse that does not say that the pod may bill",
+            "every path ends",
             Run { supervise: false, ..run(Machines { may_still_bill: says_nothing, ..REAL }) },
         ),
         (
             "a fuse that does not look at names",
+            "no path stops a pod that is not ours",
             Run { supervise: false, ..run(Machines { minds_names: false, ..REAL }) },
         ),
     ]
@@ -306,13 +325,26 @@ fn does_not_see_a_pod_that_is_off(
 }
 
 /// Every mutant of the watch.
-pub fn of_watches() -> Vec<(&'static str, Watch)> {
+pub fn of_watches() -> Vec<Mutant<Watch>> {
     vec![
-        ("a watch that pages twice", Watch { next: pages_at_every_end }),
-        ("a watch that ends with 0 whatever it saw", Watch { next: ends_with_0 }),
-        ("a watch that goes by words before the end", Watch { next: reads_words_before_the_end }),
+        (
+            "a watch that pages twice",
+            "people were told twice of one thing",
+            Watch { next: pages_at_every_end },
+        ),
+        (
+            "a watch that ends with 0 whatever it saw",
+            "not one verdict with one exit code",
+            Watch { next: ends_with_0 },
+        ),
+        (
+            "a watch that goes by words before the end",
+            "a failure in the log goes before the end of the job",
+            Watch { next: reads_words_before_the_end },
+        ),
         (
             "a watch that does not see a pod that is off",
+            "a pod that is off is no end of the watch",
             Watch { next: does_not_see_a_pod_that_is_off },
         ),
     ]

@@ -407,8 +407,6 @@ impl Run {
         match (&all.fuse, &all.sup) {
             (Fuse::None, Sup::Ended(code)) if self.no_stop => [0, 1, 6].contains(code),
             (Fuse::None, Sup::Ended(code)) => *code == 6 || all.sup_read,
-            // Nobody is left but the pod itself.
-            (Fuse::None | Fuse::Dead, Sup::Killed) => true,
             (Fuse::Over(outcome), _) => {
                 let was_off = all.called_off;
                 let says_so =
@@ -419,7 +417,8 @@ impl Run {
                     Outcome::StopFailed | Outcome::Refused => says_so,
                 }
             }
-            (Fuse::Dead, _) => !all.world.bills() || all.world.time >= FAULTS_END,
+            // Nobody is left but the pod itself.
+            (Fuse::Dead, _) => !all.world.bills(),
             _ => false,
         }
     }

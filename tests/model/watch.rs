@@ -8,6 +8,7 @@ use podtether::watch::state::{Effect, Event, Look, Phase, State, Terms};
 use podtether::watch::{FailureCause, Finding, PlateauRule, Verdict};
 use stateright::{Model, Property};
 use std::hash::{Hash, Hasher};
+use std::sync::LazyLock;
 
 type Next = fn(&State, &Event, DateTime<Utc>, &Terms) -> (State, Vec<Effect>);
 
@@ -42,9 +43,9 @@ impl Hash for Watching {
 }
 
 /// A step: after so many ticks this comes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
-    Answer(u8, Event),
+    Answer(u8, &'static Event),
     Resume,
 }
 
@@ -146,22 +147,35 @@ fn looks() -> Vec<Look> {
     looks
 }
 
-fn answers(effect: &Effect) -> Vec<Event> {
-    match effect {
-        Effect::Discover => {
-            vec![Event::Discovered(true), Event::Discovered(false), Event::NoContact]
-        }
-        Effect::Look | Effect::LookOn => {
-            let looks = looks().into_iter().map(|look| Event::Looked(Box::new(look)));
-            looks.chain([Event::NoContact]).collect()
-        }
-        Effect::AskProvider => vec![
+/// What each effect can come to.
+struct Answers {
+    discover: Vec<Event>,
+    look: Vec<Event>,
+    provider: Vec<Event>,
+    gpu: Vec<Event>,
+}
+
+static ANSWERS: LazyLock<Answers> = LazyLock::new(|| {
+    let looks = looks().into_iter().map(|look| Event::Looked(Box::new(look)));
+    Answers {
+        discover: vec![Event::Discovered(true), Event::Discovered(false), Event::NoContact],
+        look: looks.chain([Event::NoContact]).collect(),
+        provider: vec![
             Event::Pod(None),
             Event::Pod(Some((true, "RUNNING".to_owned()))),
             Event::Pod(Some((false, "EXITED".to_owned()))),
         ],
-        Effect::AskGpu => vec![Event::Gpu(None), Event::Gpu(Some(0)), Event::Gpu(Some(100))],
-        Effect::Page(_) | Effect::Finish(_) => Vec::new(),
+        gpu: vec![Event::Gpu(None), Event::Gpu(Some(0)), Event::Gpu(Some(100))],
+    }
+});
+
+fn answers(effect: &Effect) -> &'static [Event] {
+    match effect {
+        Effect::Discover => &ANSWERS.discover,
+        Effect::Look | Effect::LookOn => &ANSWERS.look,
+        Effect::AskProvider => &ANSWERS.provider,
+        Effect::AskGpu => &ANSWERS.gpu,
+        Effect::Page(_) | Effect::Finish(_) => &[],
     }
 }
 
@@ -326,13 +340,13 @@ impl Model for Watch {
             _ => &[0],
         };
         for event in answers(&from.todo) {
-            actions.extend(apart.iter().map(|by| Action::Answer(*by, event.clone())));
+            actions.extend(apart.iter().map(|by| Action::Answer(*by, event)));
         }
     }
 
     fn next_state(&self, from: &Watching, action: Action) -> Option<Watching> {
         Some(match action {
-            Action::Answer(apart, event) => self.step(from, apart, &event),
+            Action::Answer(apart, event) => self.step(from, apart, event),
             Action::Resume => {
                 let state = from.state.clone().resumed();
                 let over = state.verdict().map(|verdict| Effect::Finish(verdict.exit_code()));
