@@ -46,9 +46,8 @@ pub(super) fn texts(node: &Node, key: &Key, check: Check) -> Result<Vec<String>,
 
 /// A command. As a list its words may hold anything; as a text it is split as a shell would.
 pub(super) fn words(node: &Node, key: &Key) -> Result<Vec<String>, Wrong> {
-    let wrong = |what: String, fix: &str| {
-        Err(vec![(String::new(), node.at.line, what, fix.to_owned())])
-    };
+    let wrong =
+        |what: String, fix: &str| Err(vec![(String::new(), node.at.line, what, fix.to_owned())]);
     let words: Vec<String> = match (&node.value, text_of(node)) {
         (yaml::Value::List(items), _) => {
             match items.iter().map(|item| text_of(item).map(str::to_owned)).collect() {

@@ -154,9 +154,11 @@ mod tests {
         );
         assert!(told(text, "vehicle.volume", "[0.0134, 0.0135]").is_err());
         assert!(told(text, "r.small.v", "0.0125164").is_err());
-        // 0.021247843530591774 and …776 are two numbers.
-        let long = "v: 0.021247843530591774";
+        // Texts of one number are the same, those of its neighbour are not.
+        let long = "v: 0.021247843530591770";
         assert!(told(long, "v", "0.021247843530591776").is_err());
+        let near = "v: 0.021247843530591774";
+        assert_eq!(told(near, "v", "0.021247843530591776"), Ok(()));
         let missing = told(text, "r.smal.v", "1").unwrap_err();
         assert_eq!(missing, "v.yaml:3: there is no smal; did you mean small?");
     }

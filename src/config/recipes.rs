@@ -123,7 +123,10 @@ impl Reader<'_> {
                     _ => None,
                 },
             },
-            logs: RunLogs { root: self.pod_path("logs.root"), run_line: self.text("logs.run_line") },
+            logs: RunLogs {
+                root: self.pod_path("logs.root"),
+                run_line: self.text("logs.run_line"),
+            },
             artifacts,
             checks: self.checks(&levels, around),
             default_level,
@@ -174,12 +177,9 @@ impl Reader<'_> {
         let mut templates = Vec::new();
         for word in words {
             match Template::parse(word) {
-                Err(error) => self.problems.add(
-                    entry.line,
-                    &entry.path,
-                    error.to_string(),
-                    "mend the braces",
-                ),
+                Err(error) => {
+                    self.problems.add(entry.line, &entry.path, error.to_string(), "mend the braces")
+                }
                 Ok(template) => {
                     for hole in template.placeholders().filter(|hole| !holes.contains(hole)) {
                         let what = format!("{{{hole}}} is not a placeholder");
@@ -245,7 +245,8 @@ impl Reader<'_> {
                     self.problems.add(line, &path, what, "give each level words of its own");
                 }
             }
-            if let Some(first) = levels.first().filter(|first| !first.values.keys().eq(values.keys()))
+            if let Some(first) =
+                levels.first().filter(|first| !first.values.keys().eq(values.keys()))
             {
                 let fields: Vec<&str> = first.values.keys().map(String::as_str).collect();
                 let what = format!("has other values than {}", first.name);
@@ -342,9 +343,12 @@ impl Reader<'_> {
             if self.missing(&section, &path, &["file", "key", "level", "field"]) {
                 continue;
             }
-            let (Some(file), Some(key), Some(level), Some(field)) =
-                (section.get("file"), section.get("key"), section.get("level"), section.get("field"))
-            else {
+            let (Some(file), Some(key), Some(level), Some(field)) = (
+                section.get("file"),
+                section.get("key"),
+                section.get("level"),
+                section.get("field"),
+            ) else {
                 continue;
             };
             let (Value::Path(written), Value::Text(key), Value::Text(given), Value::Text(name)) =
@@ -401,7 +405,9 @@ fn below(mount: &str, written: &str) -> Result<String, (String, String)> {
     match written.strip_prefix(mount).and_then(|rest| rest.strip_prefix('/')) {
         Some(rest) => Ok(rest.to_owned()),
         None => Err((
-            format!("{written} is not below {mount}, and what lies elsewhere is gone at the first stop"),
+            format!(
+                "{written} is not below {mount}, and what lies elsewhere is gone at the first stop"
+            ),
             format!("write a path below {mount}"),
         )),
     }

@@ -17,7 +17,9 @@ enum Part {
 
 /// Why a text is no template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} has a brace that belongs to no placeholder; write {{name}} for one, {{{{ and }}}} for plain braces")]
+#[error(
+    "{0:?} has a brace that belongs to no placeholder; write {{name}} for one, {{{{ and }}}} for plain braces"
+)]
 pub struct TemplateError(pub String);
 
 impl Template {
@@ -38,8 +40,10 @@ impl Template {
                 rest = after;
                 continue;
             }
-            let (name, after) =
-                from.strip_prefix('{').and_then(|inside| inside.split_once('}')).ok_or_else(wrong)?;
+            let (name, after) = from
+                .strip_prefix('{')
+                .and_then(|inside| inside.split_once('}'))
+                .ok_or_else(wrong)?;
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
             if name.is_empty() || !name.chars().all(plain) {
                 return Err(wrong());

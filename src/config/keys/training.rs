@@ -75,7 +75,12 @@ pub(in crate::config) const TRAINING: &[Key] = &[
         "[markers/patched]",
         "Files on the pod that must not be there before a launch.",
     ),
-    key("edits", Kind::Items(EDIT), "[{file: …, fields: […]}]", "Files that a level is written to."),
+    key(
+        "edits",
+        Kind::Items(EDIT),
+        "[{file: …, fields: […]}]",
+        "Files that a level is written to.",
+    ),
     key(
         "levels",
         Kind::Named(LEVEL),

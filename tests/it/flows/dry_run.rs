@@ -197,6 +197,7 @@ async fn the_approved_steps_of_exec_stop_and_terminate_are_what_arrives() {
         unknown_creates: Vec::new(),
         live_jobs: LiveJobs::Unknown("not asked".to_owned()),
         volume_health: podtether::plan::VolumeHealth::NotAsked,
+        gates: podtether::plan::Gates::NotAsked,
         spend: podtether::plan::Spend::not_asked(),
     };
     let approved = |draft: Draft| -> Vec<Step> {
