@@ -73,38 +73,47 @@ pub struct RunJobAnswer {
     pub plan: Option<Vec<StepView>>,
 }
 
-/// A job that was checked and planned but not started.
-pub(crate) struct PlannedJob {
+/// What is known of a job before it starts.
+pub(crate) struct Details {
     pub(crate) vehicle: Vehicle,
     pub(crate) pod: Pod,
     pub(crate) id: JobId,
     pub(crate) ceiling: Ceiling,
-    /// What the job runs.
+    /// What it runs.
     pub(crate) command: String,
     /// The folder it starts in.
     pub(crate) workdir: String,
     /// Of a training: what it runs by, and what was found.
     pub(crate) training: Option<(Prepared, RecipeFacts)>,
-    approved: crate::guard::Approved,
     /// What is noted of where it comes from.
     provenance: Provenance,
+    /// Launches of unknown outcome that its first steps call off, by their number in the journal.
+    unknown_launches: Vec<u64>,
+}
+
+/// A job that was checked and planned but not started.
+pub(crate) struct PlannedJob {
+    details: Details,
+    approved: crate::guard::Approved,
     /// The volume as it looked, which was good enough.
     health: VolumeHealth,
     /// Held from the look at the live jobs to the launch (B05).
     turn: Mutex<Option<Held>>,
 }
 
+impl std::ops::Deref for PlannedJob {
+    type Target = Details;
+
+    fn deref(&self) -> &Details {
+        &self.details
+    }
+}
+
 /// A launch that no rule has seen yet, with the facts that it was drafted from.
 pub(super) struct DraftedJob {
     pub(super) draft: Draft,
     pub(super) facts: Facts,
-    pod: Pod,
-    id: JobId,
-    ceiling: Ceiling,
-    command: String,
-    workdir: String,
-    training: Option<(Prepared, RecipeFacts)>,
-    provenance: Provenance,
+    details: Details,
     turn: Option<Held>,
 }
 
@@ -155,26 +164,10 @@ impl Tether {
         request: &RunJobRequest,
         end: JobEnd,
     ) -> Result<PlannedJob, Failure> {
-        let drafted = self.draft_job(request, end).await?;
-        let DraftedJob { draft, facts, pod, id, ceiling, command, workdir, .. } = drafted;
-        let DraftedJob { training, provenance, turn, .. } = drafted;
-        let (vehicle, health) = (draft.vehicle.clone(), facts.volume_health.clone());
+        let DraftedJob { draft, facts, details, turn } = self.draft_job(request, end).await?;
+        let health = facts.volume_health.clone();
         let approved = self.review_spend(draft, facts).await?;
-        let turn = Mutex::new(turn);
-        let job = PlannedJob {
-            vehicle,
-            pod,
-            id,
-            ceiling,
-            command,
-            workdir,
-            training,
-            approved,
-            provenance,
-            health,
-            turn,
-        };
-        Ok(job)
+        Ok(PlannedJob { details, approved, health, turn: Mutex::new(turn) })
     }
 
     /// The same before the rules have seen it.
@@ -212,6 +205,8 @@ impl Tether {
         facts.spend.fuse = self.once_extended(fuse, ceiling, end);
         let started_at = self.clock.now();
         let id = JobId::new(started_at, &name, rand::rng().random::<u16>());
+        let (unknown_launches, called_off) = self.unknown_launches(&pod);
+        let edits = training.iter().flat_map(|(_, found)| &found.edits);
         let spec = LaunchSpec {
             pod: pod.id.clone(),
             mount: vehicle.volume_mount_path.clone(),
@@ -223,18 +218,17 @@ impl Tether {
             auto_stop: request.auto_stop,
             env: BTreeMap::new(),
             started_at,
+            unknown_launches: called_off,
+            force: request.force,
+            replacements: edits.map(|edit| edit.replacement.clone()).collect(),
             provenance: provenance.clone(),
         };
-        let edits = training.iter().flat_map(|(_, found)| &found.edits);
-        let mut steps: Vec<_> =
-            edits.map(|edit| plan::replace_step(&pod.id, &edit.replacement)).collect();
-        steps.extend(plan::launch_steps(&spec));
+        let steps = plan::launch_steps(&spec);
         let intent = Intent::Launch { force: request.force, ceiling, end };
         let draft =
             plan::on_pod(&vehicle, request.vehicle.is_some(), intent, steps, Some(pod.price));
-        let job = DraftedJob {
-            draft,
-            facts,
+        let details = Details {
+            vehicle,
             pod,
             id,
             ceiling,
@@ -242,9 +236,9 @@ impl Tether {
             workdir,
             training,
             provenance,
-            turn,
+            unknown_launches,
         };
-        Ok(job)
+        Ok(DraftedJob { draft, facts, details, turn })
     }
 
     /// Starts a planned job.
@@ -259,6 +253,7 @@ impl Tether {
         let launched =
             apply::apply(&job.approved, &self.ports(&job.vehicle, Some(&*shell), None)).await;
         self.launched(promise, job, &launched);
+        self.note_called_off(&job.pod, &job.unknown_launches, &launched);
         // The next session sees the job now, if there is one.
         drop(job.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
         let outcomes = launched.map_err(|error| {

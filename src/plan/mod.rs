@@ -15,7 +15,7 @@ pub use facts::{Facts, Gate, Gates, LiveJobs, UnknownCreate, VolumeHealth};
 pub use launch::{LaunchSpec, job_dir, launch_steps};
 pub use off::{stop, terminate};
 pub use on_pod::on_pod;
-pub use replace::{CHANGED_SINCE, Replacement, replace_step};
+pub use replace::{CHANGED_SINCE, Replacement};
 pub use spend::{Committed, Fuse, RecentBoot, RecentBoots, Spend, Spent};
 pub use step::{Change, NewPod, NewVolume, PodStep, Step, VolumeRef};
 

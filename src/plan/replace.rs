@@ -26,7 +26,7 @@ pub const CHANGED_SINCE: u32 = 6;
 /// The step. It may be repeated when its answer was lost, and it compares before it writes: also a file
 /// that already is as it should be is asked for its hash, since the launch after it counts on that.
 #[must_use]
-pub fn replace_step(pod: &PodId, file: &Replacement) -> PodStep {
+pub(super) fn replace_step(pod: &PodId, file: &Replacement) -> PodStep {
     let words = [
         file.path.clone(),
         file.sha256_before.clone(),
