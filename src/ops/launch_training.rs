@@ -61,20 +61,18 @@ pub struct LaunchTrainingAnswer {
     pub cloud: CloudName,
     /// On which vehicle's pod.
     pub vehicle: String,
-    /// The training.
+    /// Its name.
     pub training: String,
-    /// The job's id. In a dry run, what it would be if it were launched this second.
+    /// The job's id; of a dry run, one that it will not have.
     pub job_id: String,
-    /// The job's folder on the pod.
-    pub job_dir: String,
-    /// The level's one name; missing when the training has no levels.
+    /// The level's one name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
     /// The level's values to the letter.
     pub values: BTreeMap<String, String>,
-    /// The seed.
+    /// Its seed.
     pub seed: u32,
-    /// Whether the code respects its seed; missing when the recipe names no marker for it.
+    /// Whether the code respects its seed; missing when nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed_respected: Option<bool>,
     /// Files with the level's values.
@@ -83,31 +81,29 @@ pub struct LaunchTrainingAnswer {
     pub ceiling_sec: u32,
     /// Whether the pod stops itself when the job ends.
     pub auto_stop: bool,
-    /// The most it can cost, with what may come after.
+    /// The most it can cost.
     pub worst_case_usd: Usd,
     /// What it is expected to take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// Whether a launch with this id had been made before.
-    pub already_started: bool,
     /// What to do next.
     pub hint: String,
-    /// Dry run: the command, as words quoted for a shell.
+    /// Dry run: its words, quoted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Dry run: the folder it starts in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workdir: Option<String>,
-    /// Dry run: what had to hold, and holds.
+    /// Dry run: what holds, as it must.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
     /// Dry run: the lines that change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// Dry run: the worst case line by line.
+    /// Dry run: line by line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub worst_case: Vec<String>,
-    /// Dry run: the very commands that the real call sends.
+    /// Dry run: what the real call sends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Vec<StepView>>,
 }
@@ -135,7 +131,6 @@ impl Tether {
         let mut answer = self.training_answer(&job, request.auto_stop)?;
         if !request.dry_run {
             let launched = self.launch(&job, &asked).await?;
-            answer.already_started = launched.already_started;
             answer.hint = launched.hint;
             return Ok(answer);
         }
@@ -186,7 +181,6 @@ impl Tether {
             vehicle: job.vehicle.name.0.clone(),
             training: recipe.name.clone(),
             job_id: job.id.to_string(),
-            job_dir: self.job_dir(&job.vehicle, &job.id),
             level: prepared.level.as_ref().map(|level| level.name.clone()),
             values: prepared.level.as_ref().map(|level| level.values.clone()).unwrap_or_default(),
             seed: prepared.seed,
@@ -196,7 +190,6 @@ impl Tether {
             auto_stop,
             worst_case_usd: job.worst_case().total(),
             estimate,
-            already_started: false,
             hint,
             command: None,
             workdir: None,

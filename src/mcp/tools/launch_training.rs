@@ -22,13 +22,13 @@ pub struct Arguments {
     /// Stop the pod when the job ends, however it ends. Results on the volume stay.
     #[serde(default)]
     auto_stop: bool,
-    /// More arguments for the command, split into words; nothing in them is expanded or run.
+    /// More arguments, split into words; nothing in them is expanded.
     #[serde(default)]
     extra_args: String,
     /// Run beside a job that is still live.
     #[serde(default)]
     force: bool,
-    /// Only show what would be edited and run, and the worst case.
+    /// Only show what would be done.
     #[serde(default)]
     dry_run: bool,
 }
@@ -38,7 +38,7 @@ impl TetherTool for LaunchTraining {
     type Answer = LaunchTrainingAnswer;
     const NAME: &'static str = "launch_training";
     const TITLE: &'static str = "Launch a training";
-    const DESCRIPTION: &'static str = "Writes a level's values into the training's source on the vehicle's running pod and starts its command as a job, by the recipe in the config: gates are checked, only the lines with the values change, and what is no known level is refused. Ceiling timeouts.training_sec. One live job per pod unless force=true. Call with dry_run=true first: it shows diff, command, gates and the most it can cost. Not safe to repeat: when an answer was lost, look at live_jobs of pod_status first.";
+    const DESCRIPTION: &'static str = "Writes a level's values into the training's source on its vehicle's running pod and starts its command as a job, by the recipe in the config: only the lines with the values change, and what is no known level, or a gate that does not hold, is refused. Ceiling timeouts.training_sec. One live job per pod unless force=true. First call with dry_run=true: it shows diff, command, gates and the most it can cost. Not safe to repeat: when an answer was lost, look at live_jobs of pod_status.";
     const EFFECT: Effect = Effect::Changes { idempotent: false };
 
     async fn call(tether: &Tether, arguments: Arguments) -> Result<LaunchTrainingAnswer, Failure> {
