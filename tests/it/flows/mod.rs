@@ -23,6 +23,7 @@ pub mod signals;
 mod stop_faults;
 mod stop_supervised;
 pub mod supervised;
+mod training;
 pub mod twin;
 mod watch;
 mod watchdog;
