@@ -108,6 +108,10 @@ impl<'a> Run<'a> {
             let now = tether.clock().now().max(later(at, elapsed));
             let before = state;
             (state, effect) = state::next(&before, &event, now, terms);
+            if state == State::Capturing(End::Interrupted) && before == State::Following {
+                let way = "ending in order: what there is comes home, then the pod is stopped; once more (Ctrl-C) leaves at once";
+                tell(Note::Said(way.to_owned()));
+            }
             self.record(&state, options.no_stop);
             save(&mut self.summary, tell);
             notices::tell(&options.notifier, &before, &state, &self.summary);
