@@ -94,7 +94,7 @@ pub async fn run(
         }
         Err(failure) => run.after_a_failed_launch(failure, tell).await,
     };
-    run.to_the_end(state, vigil, signals, tell).await
+    run.go_on(state, vigil, signals, tell).await
 }
 
 /// What comes after the job, each part for as long as it may take.

@@ -109,7 +109,7 @@ pub async fn resume(
             State::Capturing(End::LaunchFailed)
         }
     };
-    Ok(run.to_the_end(state, vigil, signals, tell).await)
+    Ok(run.go_on(state, vigil, signals, tell).await)
 }
 
 fn options(asked: &ResumeOptions, summary: &Summary) -> Options {

@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
     }
 
     /// Goes on from `state` until nothing is left to do.
-    pub(super) async fn to_the_end(
+    pub(super) async fn go_on(
         mut self,
         mut state: State,
         vigil: Option<Kept>,
