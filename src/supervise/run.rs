@@ -4,17 +4,19 @@
 use super::capture::capture;
 use super::follow::Follower;
 use super::fuse;
+use super::meanwhile::Meanwhile;
 use super::notices::{self, Spending};
 use super::options::{Note, Options};
-use super::patience::{self, CAPTURE_MAX, MAX_STOPS, later, stop_pause};
-use super::refused::refused;
+use super::patience::{CAPTURE_MAX, stop_pause};
+use super::risk::Risk;
+use super::slept::Slept;
 use super::state::{self, Effect, End, Event, Moment, State, Terms};
-use super::summary::{Spec, Summary};
+use super::summary::Summary;
 use super::vigil;
 use super::watched::Watched;
-use crate::apply::OffSettings;
-use crate::domain::{Ceiling, JobEnd, JobId, Pod, Vehicle};
+use crate::domain::{Ceiling, JobId, Pod, Vehicle};
 use crate::error::{Failure, FailureKind};
+use crate::ops::vigil::Kept;
 use crate::ops::{PlannedJob, Tether};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
@@ -23,125 +25,8 @@ use tokio::sync::mpsc;
 /// Signals, as they reach the loop.
 pub type Signals = mpsc::UnboundedReceiver<Event>;
 
-/// Runs a job under supervision. Returns the summary, whose `process_exit_code` is the outcome, and
-/// the points of the reward curve.
-pub async fn run(
-    tether: &Tether,
-    options: &Options,
-    signals: &mut Signals,
-    tell: &mut (dyn FnMut(Note) + Send),
-) -> (Summary, Vec<(u64, f64)>) {
-    let (started_at, began) = (tether.clock().now(), tether.clock().monotonic());
-    let spec = Spec {
-        vehicle: options
-            .job
-            .vehicle
-            .clone()
-            .unwrap_or_else(|| tether.config().default_vehicle.0.clone()),
-        name: options.job.name.clone(),
-        command: options.job.command.clone(),
-        workdir: options.job.workdir.clone(),
-        max_runtime_sec: options.job.max_runtime_sec,
-        sync_subdir: options.sync_subdir.clone(),
-        no_stop: options.no_stop,
-    };
-    let mut summary = Summary::new(tether.cloud_name(), spec, started_at);
-    summary.summary_path.clone_from(&options.summary_path);
-
-    // The pod must run already, and the plan must have a finite end, before anything is spent.
-    let end = end_of_job(options, tether.settings().off);
-    let job = match tether.plan_job(&options.job, end).await {
-        Ok(job) => job,
-        Err(failure) => return (refused(summary, tether, options, failure), Vec::new()),
-    };
-    tell(Note::Said(format!(
-        "plan: job {} on pod {}, ceiling {} s, worst case {}",
-        job.id,
-        job.pod.id,
-        job.ceiling.as_secs(),
-        job.worst_case().total(),
-    )));
-    for warning in tether.warnings() {
-        tell(Note::Said(format!("note: {warning}")));
-    }
-    let longest = job.ceiling.duration()
-        + Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC))
-        + options.backstop;
-    let max_wait = options.max_wait.unwrap_or(longest);
-    let deadline = later(started_at, max_wait);
-    let mut moment = Moment::new(started_at, began);
-    let terms = Terms {
-        deadline,
-        no_stop: options.no_stop,
-        max_stops: MAX_STOPS,
-        stop_for: patience::stop_for(tether.settings().off),
-    };
-    summary.set_terms(terms);
-    let over = later(deadline, patience::last_part(tether.settings().off));
-    if let Err(failure) = fuse::arm(tether, &job.vehicle, &job.pod, over, tell).await {
-        return (refused(summary, tether, options, failure), Vec::new());
-    }
-    summary.job_id = Some(job.id.to_string());
-    let default_path = || job.vehicle.local_log_dir.join(format!("supervise-{}.json", job.id));
-    summary.summary_path = Some(options.summary_path.clone().unwrap_or_else(default_path));
-    summary.pod_id = Some(job.pod.id.clone());
-    summary.stops_by = (!options.no_stop).then_some(over);
-    save(&mut summary, tell);
-    let vigil = vigil::begin(&summary, &job.vehicle, &job.pod, tell).await;
-
-    let mut run = Run {
-        tether,
-        options,
-        vehicle: &job.vehicle,
-        pod: &job.pod,
-        id: &job.id,
-        ceiling: job.ceiling,
-        deadline,
-        launched_at: tether.clock().now(),
-        stops: 0,
-        follower: Follower::new(tether, &job.vehicle, &job.pod, &job.id),
-        look_at_once: false,
-        spending: Spending::new(tether, &options.notifier),
-        summary,
-    };
-    let (mut state, mut effect) = (State::Launching, Effect::Launch);
-    while effect != Effect::Finish {
-        let event = run.carry_out(effect, &job, signals, tell).await;
-        moment = moment.pass(tether.clock().now(), tether.clock().monotonic());
-        let before = state;
-        (state, effect) = state::next(&before, &event, moment.at, terms);
-        run.record(&before, &state, tell);
-        save(&mut run.summary, tell);
-        notices::tell(&options.notifier, &before, &state, &run.summary);
-    }
-    let curve = run.follower.curve();
-    let mut summary = run.summary;
-    let code = state::exit_code(&state, options.no_stop, summary.capture_complete);
-    summary.ended_at = Some(tether.clock().now());
-    summary.process_exit_code = Some(code);
-    save(&mut summary, tell);
-    vigil::end(vigil, &summary);
-    fuse::call_off(tether, &job.vehicle, &state, tell).await;
-    if notices::settle(&options.notifier, &state, &mut summary).await {
-        save(&mut summary, tell);
-    }
-    (summary, curve)
-}
-
-/// What comes after the job, each part for as long as it may take.
-fn end_of_job(options: &Options, off: OffSettings) -> JobEnd {
-    match options.no_stop {
-        true => JobEnd::Left,
-        false => JobEnd::Supervised {
-            max_wait: options.max_wait,
-            backstop: options.backstop,
-            capture: CAPTURE_MAX,
-            stop: patience::longest_stop(off),
-        },
-    }
-}
-
-fn save(summary: &mut Summary, tell: &mut (dyn FnMut(Note) + Send)) {
+/// Writes the summary; what keeps it from being written holds up nothing.
+pub(super) fn save(summary: &mut Summary, tell: &mut (dyn FnMut(Note) + Send)) {
     if let Err(error) = summary.write() {
         tell(Note::Said(format!("the summary could not be written: {error}")));
     }
@@ -150,27 +35,106 @@ fn save(summary: &mut Summary, tell: &mut (dyn FnMut(Note) + Send)) {
 /// Between two looks for a job whose launch gave no answer.
 const BETWEEN_LOOKS_FOR_A_JOB: Duration = Duration::from_secs(2);
 
-struct Run<'a> {
-    tether: &'a Tether,
+/// A run whose job is to be launched, or was.
+pub(super) struct Run<'a> {
+    pub(super) tether: &'a Tether,
     options: &'a Options,
-    vehicle: &'a Vehicle,
-    pod: &'a Pod,
+    pub(super) vehicle: &'a Vehicle,
+    pub(super) pod: &'a Pod,
     id: &'a JobId,
-    ceiling: Ceiling,
-    deadline: DateTime<Utc>,
-    launched_at: DateTime<Utc>,
-    follower: Follower<'a>,
+    pub(super) ceiling: Ceiling,
+    terms: Terms,
+    pub(super) launched_at: DateTime<Utc>,
+    /// The moment that counts for the deadline.
+    pub(super) moment: Moment,
+    /// What is to be launched, until it is.
+    pub(super) to_launch: Option<&'a PlannedJob>,
+    pub(super) follower: Follower<'a>,
     /// Whether the next look is not to wait for the end of the job.
-    look_at_once: bool,
-    spending: Spending<'a>,
+    pub(super) look_at_once: bool,
+    pub(super) spending: Spending<'a>,
+    pub(super) meanwhile: Meanwhile<'a>,
+    pub(super) slept: Slept,
+    pub(super) risk: Risk,
     /// How often a stop was asked.
     stops: u32,
-    summary: Summary,
+    pub(super) summary: Summary,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        tether: &'a Tether,
+        options: &'a Options,
+        (vehicle, pod, id, ceiling): (&'a Vehicle, &'a Pod, &'a JobId, Ceiling),
+        terms: Terms,
+        summary: Summary,
+    ) -> Self {
+        let now = tether.clock().now();
+        Self {
+            tether,
+            options,
+            vehicle,
+            pod,
+            id,
+            ceiling,
+            terms,
+            launched_at: if summary.resumed > 0 { summary.started_at } else { now },
+            moment: Moment::new(now, tether.clock().monotonic()),
+            to_launch: None,
+            stops: 0,
+            follower: Follower::new(tether, vehicle, pod, id),
+            // The first look tells what is armed.
+            look_at_once: true,
+            spending: Spending::new(tether, &options.notifier),
+            meanwhile: Meanwhile::new(tether, options, vehicle, id),
+            slept: Slept::from_now(tether),
+            risk: Risk::default(),
+            summary,
+        }
+    }
+
+    /// Goes on from `state` until nothing is left to do.
+    pub(super) async fn go_on(
+        mut self,
+        mut state: State,
+        vigil: Option<Kept>,
+        signals: &mut Signals,
+        tell: &mut (dyn FnMut(Note) + Send),
+    ) -> (Summary, Vec<(u64, f64)>) {
+        let (tether, options, terms) = (self.tether, self.options, self.terms);
+        let mut effect = state.effect();
+        while effect != Effect::Finish {
+            let event = self.carry_out(effect, signals, tell).await;
+            self.after_sleep(tell);
+            self.moment = self.moment.pass(tether.clock().now(), tether.clock().monotonic());
+            let before = state;
+            (state, effect) = state::next(&before, &event, self.moment.at, terms);
+            if state == State::Capturing(End::Interrupted) && before.end().is_none() {
+                let way = "ending in order: what there is comes home, then the pod is stopped; once more (Ctrl-C) leaves at once";
+                tell(Note::Said(way.to_owned()));
+            }
+            self.record(&before, &state, tell);
+            save(&mut self.summary, tell);
+            notices::tell(&options.notifier, &before, &state, &self.summary);
+        }
+        let curve = self.follower.curve();
+        let mut summary = self.summary;
+        let code = state::exit_code(&state, options.no_stop, summary.capture_complete);
+        summary.ended_at = Some(tether.clock().now());
+        summary.process_exit_code = Some(code);
+        save(&mut summary, tell);
+        vigil::end(vigil, &summary);
+        fuse::call_off(tether, self.vehicle, &state, tell).await;
+        if notices::settle(&options.notifier, &state, &mut summary).await {
+            save(&mut summary, tell);
+        }
+        (summary, curve)
+    }
+
     async fn launch(&mut self, job: &PlannedJob, tell: &mut (dyn FnMut(Note) + Send)) -> Event {
-        match self.tether.launch(job, &self.options.job).await {
+        let launched = self.tether.launch(job, &self.options.job).await;
+        self.launched_at = self.tether.clock().now();
+        match launched {
             Ok(answer) => {
                 tell(Note::Said(format!("launched: {}", answer.job_dir)));
                 Event::Launched
@@ -188,12 +152,15 @@ impl Run<'_> {
     async fn carry_out(
         &mut self,
         effect: Effect,
-        job: &PlannedJob,
         signals: &mut Signals,
         tell: &mut (dyn FnMut(Note) + Send),
     ) -> Event {
         match effect {
-            Effect::Launch => self.launch(job, tell).await,
+            Effect::Launch => match self.to_launch.take() {
+                Some(job) => self.launch(job, tell).await,
+                // Whoever has nothing to launch takes up what another process may have launched.
+                None => Event::NotLaunched { answer_lost: true },
+            },
             Effect::LookForJob => tokio::select! {
                 () = tokio::time::sleep(BETWEEN_LOOKS_FOR_A_JOB) => self.look(tell).await,
                 signal = signals.recv() => signal.unwrap_or(Event::Leave),
@@ -201,6 +168,7 @@ impl Run<'_> {
             Effect::Look => self.follow(signals, tell).await,
             Effect::AskProvider => self.ask_provider(signals, tell).await,
             Effect::Capture => {
+                self.meanwhile.end();
                 let mut left = false;
                 let mut late = false;
                 let watched =
@@ -221,6 +189,7 @@ impl Run<'_> {
                     tell(Note::Said(format!("capture: {why}")));
                     self.summary.trouble("capture", why);
                 }
+                self.read_the_rest();
                 if left { Event::Leave } else { Event::Captured }
             }
             Effect::Stop => {
@@ -246,37 +215,29 @@ impl Run<'_> {
         tell: &mut (dyn FnMut(Note) + Send),
     ) -> Event {
         // C06: an interval never outlasts the deadline.
-        let left = (self.deadline - self.tether.clock().now()).to_std().unwrap_or_default();
+        let clock = self.tether.clock();
+        let now = self.moment.pass(clock.now(), clock.monotonic()).at;
+        let left = (self.terms.deadline - now).to_std().unwrap_or_default();
         // After lost contact anything may be so: look at once, do not wait for an end.
-        let wait = if std::mem::take(&mut self.look_at_once) {
+        let wait = if std::mem::take(&mut self.look_at_once) || self.follower.is_behind() {
             Duration::ZERO
         } else {
             self.options.interval.min(left)
         };
-        tokio::select! {
-            () = self.spending.beside(self.follower.hold(wait), &self.vehicle.name.0) => {}
-            event = signals.recv() => return event.unwrap_or(Event::Leave),
+        if let Some(event) = self.wait(wait, signals, tell).await {
+            return event;
         }
+        self.after_sleep(tell);
         Watched::of(self.tether, self.options, self.vehicle, self.follower.pod()).renew().await;
         self.look(tell).await
     }
 
     async fn look(&mut self, tell: &mut (dyn FnMut(Note) + Send)) -> Event {
         match self.follower.look().await {
-            Ok((state, exit_code)) => {
-                self.summary.state = Some(state.to_string());
-                self.summary.exit_code = exit_code;
-                self.summary.latest_metrics = self.follower.latest();
-                let elapsed =
-                    (self.tether.clock().now() - self.launched_at).to_std().unwrap_or_default();
-                tell(Note::Progress {
-                    state,
-                    metrics: self.follower.latest(),
-                    elapsed,
-                    ceiling: self.ceiling,
-                    cost: self.pod.price.known().map(|rate| rate.cost_of(elapsed)),
-                });
-                Event::Saw(state)
+            Ok(found) => {
+                self.look_at_once = false;
+                self.saw(&found, tell);
+                Event::Saw(found.state)
             }
             Err(failure) => {
                 self.summary.trouble("follow", &failure);
@@ -346,12 +307,18 @@ impl Run<'_> {
 
     /// Keeps the summary in step with the state.
     fn record(&mut self, before: &State, state: &State, tell: &mut (dyn FnMut(Note) + Send)) {
-        if matches!(before, State::Adopting { .. })
-            && matches!(state, State::Following | State::Capturing(End::Job(_)))
-        {
-            let state = self.summary.state.as_deref().unwrap_or("begun");
-            tell(Note::Said(format!("the job did start: {state}")));
-            self.summary.adopted_after_launch_timeout = true;
+        let is_resumed = self.summary.resumed > 0;
+        match (before, state) {
+            (State::Adopting { .. }, State::Following | State::Capturing(End::Job(_))) => {
+                let state = self.summary.state.as_deref().unwrap_or("begun");
+                tell(Note::Said(format!("the job did start: {state}")));
+                self.summary.adopted_after_launch_timeout |= !is_resumed;
+            }
+            (State::Adopting { .. }, State::Capturing(End::LaunchFailed)) if is_resumed => {
+                tell(Note::Said("its job was never started, and is not started now".to_owned()));
+                self.summary.trouble("resume", "its process ended before the job was started");
+            }
+            _ => {}
         }
         match state.end() {
             Some(End::MaxWait) => self.summary.force_stopped = !self.options.no_stop,
@@ -378,6 +345,7 @@ async fn leave(signals: &mut Signals) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::patience::later;
     use super::*;
 
     #[test]

@@ -128,6 +128,20 @@ pub enum Effect {
 pub const LOOKS_FOR_A_JOB: u32 = 5;
 
 impl State {
+    /// What is to be done in it.
+    #[must_use]
+    pub const fn effect(&self) -> Effect {
+        match self {
+            Self::Launching => Effect::Launch,
+            Self::Adopting { .. } => Effect::LookForJob,
+            Self::Following => Effect::Look,
+            Self::SeenOff { .. } => Effect::AskProvider,
+            Self::Capturing(_) => Effect::Capture,
+            Self::Stopping { .. } => Effect::Stop,
+            Self::Over { .. } => Effect::Finish,
+        }
+    }
+
     /// Why following ended, once it has.
     #[must_use]
     pub const fn end(&self) -> Option<&End> {
@@ -170,6 +184,12 @@ impl Moment {
     #[must_use]
     pub const fn new(wall: DateTime<Utc>, steady: Duration) -> Self {
         Self { at: wall, wall, steady }
+    }
+
+    /// The same, but not before `at`: what another process has lived through.
+    #[must_use]
+    pub fn no_earlier(self, at: DateTime<Utc>) -> Self {
+        Self { at: self.at.max(at), ..self }
     }
 
     /// What the clocks say later.
