@@ -9,7 +9,7 @@ use super::run::{Run, Signals, save};
 use super::state::{State, Terms};
 use super::summary::Summary;
 use super::vigil;
-use crate::domain::{Ceiling, JobId, JobState, Pod};
+use crate::domain::{Ceiling, JobId, JobState, Pod, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::ops::vigil::Kept;
 use crate::ops::{PodOfRun, RunJobRequest, Tether};
@@ -52,14 +52,14 @@ pub async fn resume(
         PodOfRun::On(pod) => pod,
         PodOfRun::Off(pod) => {
             let what = format!("the pod was found {}", pod.status);
-            return Ok(end_off(tether, summary, vigil, &what, tell).await);
+            return Ok(end_off(tether, &vehicle, summary, vigil, &what, tell).await);
         }
         PodOfRun::Gone { instead } => {
             let instead = instead.map_or_else(String::new, |other| {
                 format!("; the vehicle's pod is {other} now, which is not of this run and was not touched")
             });
             let what = format!("the account shows pod {pod_id} no more{instead}");
-            return Ok(end_off(tether, summary, vigil, &what, tell).await);
+            return Ok(end_off(tether, &vehicle, summary, vigil, &what, tell).await);
         }
     };
     is_of_this_boot(&summary, &pod, &id)?;
@@ -153,6 +153,7 @@ fn is_of_this_boot(summary: &Summary, pod: &Pod, id: &JobId) -> Result<(), Failu
 /// The pod is off the bill: nothing is left to capture or to stop, and what is home is said.
 async fn end_off(
     tether: &Tether,
+    vehicle: &Vehicle,
     mut summary: Summary,
     vigil: Option<Kept>,
     what: &str,
@@ -190,6 +191,6 @@ async fn end_off(
     summary.process_exit_code = Some(if was_whole && succeeded { 0 } else { 1 });
     save(&mut summary, tell);
     vigil::end(vigil, &summary);
-    // The fuse stays armed: whatever else goes by the vehicle's name was not asked for.
+    fuse::call_off(tether, vehicle, false, tell).await;
     (summary, Vec::new())
 }

@@ -124,7 +124,9 @@ impl<'a> Run<'a> {
         summary.process_exit_code = Some(code);
         save(&mut summary, tell);
         vigil::end(vigil, &summary);
-        fuse::call_off(tether, self.vehicle, &state, tell).await;
+        if !state.may_still_bill() {
+            fuse::call_off(tether, self.vehicle, state.asked_for_all(), tell).await;
+        }
         if notices::settle(&options.notifier, &state, &mut summary).await {
             save(&mut summary, tell);
         }

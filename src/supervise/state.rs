@@ -159,11 +159,11 @@ impl State {
         !matches!(self, Self::Over { stop_confirmed: true, .. })
     }
 
-    /// Whether the laptop's fuse has nothing left to stop. A run that found its own pod off has not
-    /// asked for whatever else goes by the vehicle's name: another session may have begun there, and
-    /// the fuse is the vehicle's. It then stays armed, and ends by itself when it finds nothing.
+    /// Whether a stop was asked of all that goes by the vehicle's name, and read back. A run that found
+    /// its own pod off has not asked: another session may have begun there, and the laptop's fuse, which
+    /// is the vehicle's, is called off only when a list shows that nothing is left for it.
     #[must_use]
-    pub const fn calls_off_the_fuse(&self) -> bool {
+    pub const fn asked_for_all(&self) -> bool {
         !self.may_still_bill() && !matches!(self.end(), Some(End::PodOff(_)))
     }
 }

@@ -90,12 +90,12 @@ fn says_1(state: &State, no_stop: bool, whole: bool) -> u8 {
     supervise::exit_code(state, no_stop, whole).min(1)
 }
 
-fn calls_off_at_every_end(state: &State) -> bool {
-    matches!(state, State::Over { .. })
+fn calls_off_at_every_end(state: &State) -> (bool, bool) {
+    (matches!(state, State::Over { .. }), true)
 }
 
-fn calls_off_when_its_pod_is_off(state: &State) -> bool {
-    !state.may_still_bill()
+fn calls_off_when_its_pod_is_off(state: &State) -> (bool, bool) {
+    (!state.may_still_bill(), true)
 }
 
 /// Time does not pass in sleep.

@@ -22,7 +22,8 @@ type DeadmanNext = fn(&deadman::State, deadman::Event, Now, deadman::Terms) -> d
 pub struct Machines {
     pub supervise: SuperviseNext,
     pub exit_code: fn(&State, bool, bool) -> u8,
-    pub calls_off: fn(&State) -> bool,
+    /// Whether the fuse is called off, and whether it is so without a look at the list.
+    pub calls_off: fn(&State) -> (bool, bool),
     pub moment: fn(Moment, DateTime<Utc>, Duration) -> Moment,
     pub deadman: DeadmanNext,
     pub may_still_bill: fn(Outcome, bool) -> bool,
@@ -34,7 +35,7 @@ impl Machines {
     pub const REAL: Self = Self {
         supervise: supervise::next,
         exit_code: supervise::exit_code,
-        calls_off: State::calls_off_the_fuse,
+        calls_off: |state| (!state.may_still_bill(), state.asked_for_all()),
         moment: Moment::pass,
         deadman: deadman::next,
         may_still_bill: Outcome::may_still_bill,
@@ -75,7 +76,10 @@ pub enum Sup {
         moment: Moment,
     },
     /// Over, and the fuse is about to be called off.
-    CallsOff(u8),
+    CallsOff {
+        code: u8,
+        asked_for_all: bool,
+    },
     Ended(u8),
     Killed,
 }
@@ -130,7 +134,7 @@ pub enum Action {
 
 impl All {
     fn sup_lives(&self) -> bool {
-        matches!(self.sup, Sup::Lives { .. } | Sup::CallsOff(_))
+        matches!(self.sup, Sup::Lives { .. } | Sup::CallsOff { .. })
     }
 
     fn fuse_lives(&self) -> bool {
@@ -170,8 +174,11 @@ impl Run {
         }
         next.sup_ran = true;
         let (state, effect, moment) = match &all.sup {
-            Sup::CallsOff(code) if answer == Answer::True => {
-                next.called_off = true;
+            // A list that cannot be read shows nothing off.
+            Sup::CallsOff { code, asked_for_all }
+                if answer == Answer::True || (answer == Answer::Down && !asked_for_all) =>
+            {
+                next.called_off = *asked_for_all || (answer == Answer::True && !all.world.bills());
                 next.sup = Sup::Ended(*code);
                 return Some(next);
             }
@@ -203,8 +210,11 @@ impl Run {
             }
             next.sup_read = was_read && *stop_confirmed;
             let code = (self.machines.exit_code)(&to, self.no_stop, next.whole);
-            let calls_off = self.fuse && (self.machines.calls_off)(&to);
-            next.sup = if calls_off { Sup::CallsOff(code) } else { Sup::Ended(code) };
+            let (calls_off, asked_for_all) = (self.machines.calls_off)(&to);
+            next.sup = match calls_off && self.fuse {
+                true => Sup::CallsOff { code, asked_for_all },
+                false => Sup::Ended(code),
+            };
         } else {
             next.was_off &= matches!(to, State::SeenOff { .. });
             next.sup = Sup::Lives { state: to, effect, moment };
@@ -531,7 +541,8 @@ impl Model for Run {
             Property::always("0 is said only of a success", |model: &Self, all: &All| {
                 let succeeded = all.world.job == Some(JobState::Succeeded) && all.whole;
                 let is_off = model.no_stop || all.sup_read;
-                !matches!(all.sup, Sup::Ended(0) | Sup::CallsOff(0)) || (succeeded && is_off)
+                !matches!(all.sup, Sup::Ended(0) | Sup::CallsOff { code: 0, .. })
+                    || (succeeded && is_off)
             }),
             // Holds in an end state or nowhere, so that paths that meet do not hide one another.
             Property::eventually(
