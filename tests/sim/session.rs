@@ -252,6 +252,7 @@ impl Session {
             backstop: Duration::from_secs(300),
             no_stop: false,
             sync_subdir: None,
+            pull_every: supervise::PULL_EVERY,
             notifier: podtether::notify::Notifier::silent(),
             summary_path: None,
         };
