@@ -10,6 +10,7 @@ mod job_end;
 mod job_meta;
 mod money;
 mod pod;
+mod receipt;
 pub mod scripts;
 mod stock;
 mod vehicle;
@@ -28,6 +29,9 @@ pub use job_end::JobEnd;
 pub use job_meta::JobMeta;
 pub use money::{MoneyError, Price, Usd, UsdPerHour};
 pub use pod::{CloudTier, NetworkMount, Pod, PodId, PodStatus, SshEndpoint};
+pub use receipt::{
+    Circumstances, DrillFuse, DrillOutcome, FailureDomain, FuseReceipt, ProvenFuses, Receipts,
+};
 pub use stock::Stock;
 pub use vehicle::{Limits, Timeouts, Vehicle, VehicleName};
 pub use volume::{Volume, VolumeId};

@@ -16,11 +16,11 @@ pub const STOP_POD: Script = script!("stop_pod.sh");
 pub const PLACE_FILE: Script = script!("place_file.sh");
 /// `<job dir> <script dir> <pod_id> <ceiling_sec> <0|1> <workdir>`: starts a job at most once.
 pub const LAUNCH_JOB: Script = script!("launch_job.sh");
-/// `watch <pod id> <mount> <idle s> <tick s> <deadline s>`, or `probe <pod id>`: stops the pod when
+/// `watch <pod id> <mount> <idle s> <tick s> <deadline s> [<idle s after a lease>]`, or `probe <pod id>`: stops the pod when
 /// nobody uses it. Lives in a file off the volume.
 pub const IDLE_WATCHDOG: Script = script!("idle_watchdog.sh");
-/// `<pod id> <mount> <idle s> <tick s> <deadline s> <version>`, [`IDLE_WATCHDOG`] and [`STOP_POD`] on
-/// stdin: starts the watchdog and tells what its stop path has.
+/// `<pod id> <mount> <idle s> <tick s> <deadline s> <version> [<idle s after a lease>]`,
+/// [`IDLE_WATCHDOG`] and [`STOP_POD`] on stdin: starts the watchdog and tells what its stop path has.
 pub const ARM_WATCHDOG: Script = script!("arm_watchdog.sh");
 /// `<seconds>`: says to the watchdog that somebody supervises the pod.
 pub const RENEW_LEASE: Script = script!("renew_lease.sh");
@@ -31,6 +31,8 @@ pub const POD_LOOK: Script = script!("pod_look.sh");
 pub const RUN_IN: Script = script!("run_in.sh");
 /// `<mark> <seconds>`: ends what [`RUN_IN`] has begun.
 pub const END_EXEC: Script = script!("end_exec.sh");
+/// `<mount> <job dir|->`: what an earlier boot left about who stopped it, for a drill.
+pub const DRILL_EVIDENCE: Script = script!("drill_evidence.sh");
 /// `<job dir> <seconds>`: waits for the end of a job.
 pub const AWAIT_EXIT: Script = script!("await_exit.sh");
 

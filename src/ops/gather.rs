@@ -3,7 +3,7 @@
 use super::Tether;
 use crate::clock::Clock;
 use crate::config::FuseHours;
-use crate::domain::{BudgetWindow, Ceiling, Pod, Price};
+use crate::domain::{BudgetWindow, Ceiling, Pod, Price, ProvenFuses};
 use crate::error::Failure;
 use crate::guard::Approved;
 use crate::plan::{Draft, Facts, Fuse, LiveJobs, Spend, Spent, VolumeHealth};
@@ -65,6 +65,7 @@ impl Tether {
             live_jobs: LiveJobs::Unknown("the pod was not asked".to_owned()),
             volume_health: VolumeHealth::NotAsked,
             spend: Spend { fuse: self.fuse(), ..Spend::not_asked() },
+            proven_fuses: ProvenFuses::default(),
         }
     }
 
@@ -80,6 +81,7 @@ impl Tether {
 
     /// The facts with what is known of money, as far as the draft spends any.
     pub(super) async fn with_spend(&self, draft: &Draft, mut facts: Facts) -> Facts {
+        facts.proven_fuses = self.proven_fuses(&draft.vehicle);
         if draft.adds.is_some() {
             facts.spend.window_left = window_left(self.config.limits.budget_window, &*self.clock);
             if self.config.limits.budget_usd.is_some() {
