@@ -309,6 +309,7 @@ mod tests {
             live_jobs: crate::plan::LiveJobs::Known(vec![]),
             volume_health: crate::plan::VolumeHealth::NotAsked,
             spend: crate::plan::Spend::not_asked(),
+            proven_fuses: crate::domain::ProvenFuses::default(),
         };
         let draft = crate::plan::stop(&vehicle, true, &facts);
         let approved = crate::guard::review(draft, &facts, &crate::domain::Limits::default());

@@ -38,7 +38,7 @@ pub(super) struct Drill<'a> {
     /// How many notices of the watchdog lay on the volume when this boot began.
     notices: u64,
     /// Since when this boot is on the bill.
-    on_since: Option<DateTime<Utc>>,
+    pub on_since: Option<DateTime<Utc>>,
     pub spent: Usd,
     /// Somebody else has started the pod: it is not the drill's to stop.
     pub is_foreign: bool,
@@ -46,24 +46,24 @@ pub(super) struct Drill<'a> {
 
 /// A strike that is not accounted for yet.
 pub(super) struct Unread {
-    strike: Strike,
-    notices: u64,
-    usd: Usd,
+    pub strike: Strike,
+    pub notices: u64,
+    pub usd: Usd,
 }
 
 /// A fuse that was armed, and when the pod was read as off.
-struct Strike {
-    fuse: DrillFuse,
-    armed_at: DateTime<Utc>,
-    due_at: DateTime<Utc>,
-    off_at: DateTime<Utc>,
-    job: Option<JobId>,
+pub(super) struct Strike {
+    pub fuse: DrillFuse,
+    pub armed_at: DateTime<Utc>,
+    pub due_at: DateTime<Utc>,
+    pub off_at: DateTime<Utc>,
+    pub job: Option<JobId>,
 }
 
 /// A fuse that is armed.
-struct Armed {
-    at: DateTime<Utc>,
-    due: DateTime<Utc>,
+pub(super) struct Armed {
+    pub at: DateTime<Utc>,
+    pub due: DateTime<Utc>,
     job: Option<JobId>,
     /// Of the laptop's fuse.
     nonce: Option<String>,
@@ -95,7 +95,7 @@ impl<'a> Drill<'a> {
         }
     }
 
-    fn now(&self) -> DateTime<Utc> {
+    pub(super) fn now(&self) -> DateTime<Utc> {
         self.tether.clock().now()
     }
 
@@ -220,6 +220,9 @@ impl<'a> Drill<'a> {
     /// Arms one fuse and holds every other one off.
     async fn arm(&self, fuse: DrillFuse, pod: &Pod) -> Result<Armed, Failure> {
         let (terms, after_lease) = self.pace.watchdog(fuse);
+        // It counts from some moment of this call: the earliest is taken, so that no strike looks quicker
+        // than it was.
+        let mut at = self.now();
         let armed = self.tether.arm_for_a_drill(self.vehicle, pod, terms, after_lease).await;
         let is_watchdogs = matches!(
             fuse,
@@ -242,7 +245,6 @@ impl<'a> Drill<'a> {
         }
         let mut job = None;
         let mut nonce = None;
-        let mut at = self.now();
         let mut due = at + delta(self.pace.due(fuse));
         match fuse {
             DrillFuse::AutoStop => {
@@ -260,11 +262,13 @@ impl<'a> Drill<'a> {
                 due = at + delta(self.pace.due(fuse));
             }
             DrillFuse::Lease => {
-                self.tether.renew_lease(self.vehicle, pod, self.pace.lease).await?;
                 at = self.now();
                 due = at + delta(self.pace.due(fuse));
+                self.tether.renew_lease(self.vehicle, pod, self.pace.lease).await?;
             }
             DrillFuse::Deadman => {
+                at = self.now();
+                due = at + delta(self.pace.due(fuse));
                 let mut wish = Wish::new(self.vehicle, due);
                 wish.pod = Some(pod.id.clone());
                 wish.usd_per_hour = Some(self.rate.per_hour());
@@ -347,85 +351,6 @@ impl<'a> Drill<'a> {
             }
         }
         Ok(())
-    }
-
-    fn struck(
-        &mut self,
-        strike: &Strike,
-        proof: Result<String, String>,
-        usd: Usd,
-        tell: &mut (dyn FnMut(String) + Send),
-    ) {
-        let after = (strike.off_at - strike.due_at).num_seconds();
-        let (outcome, words) = match proof {
-            Ok(words) => (DrillOutcome::Proven, words),
-            Err(words) => (DrillOutcome::Failed, words),
-        };
-        let observed = format!("EXITED was read back {after} s after it was due; {words}");
-        tell(format!("  {}: {}: {observed}", strike.fuse.as_str(), outcome.as_str()));
-        self.found.push(FuseReceipt {
-            fuse: strike.fuse,
-            outcome,
-            at: self.now(),
-            armed_at: Some(strike.armed_at),
-            due_at: Some(strike.due_at),
-            struck_after_sec: Some(after),
-            observed,
-            pod: self.pod.clone(),
-            micros: usd.micros(),
-            with: self.with.clone(),
-        });
-    }
-
-    fn note(
-        &mut self,
-        fuse: DrillFuse,
-        outcome: DrillOutcome,
-        observed: String,
-        armed: Option<&Armed>,
-        usd: Usd,
-    ) {
-        self.found.push(FuseReceipt {
-            fuse,
-            outcome,
-            at: self.now(),
-            armed_at: armed.map(|armed| armed.at),
-            due_at: armed.map(|armed| armed.due),
-            struck_after_sec: None,
-            observed,
-            pod: self.pod.clone(),
-            micros: usd.micros(),
-            with: self.with.clone(),
-        });
-    }
-
-    /// Notes a fuse that came to nothing, unless something of it is noted already.
-    pub(super) fn came_to_nothing(&mut self, fuse: DrillFuse, was_on: bool, why: String) {
-        let outcome = if was_on { DrillOutcome::Failed } else { DrillOutcome::NotTried };
-        let is_unread = self.unread.as_ref().is_some_and(|unread| unread.strike.fuse == fuse);
-        if !is_unread && self.found.iter().all(|receipt| receipt.fuse != fuse) {
-            self.note(fuse, outcome, why, None, Usd::ZERO);
-        }
-    }
-
-    /// Notes that nobody could read what a strike has left.
-    pub(super) fn give_up_unread(&mut self, why: &str, tell: &mut (dyn FnMut(String) + Send)) {
-        if let Some(Unread { strike, usd, .. }) = self.unread.take() {
-            let words = format!("what struck could not be read: {why}");
-            self.struck(&strike, Err(words), usd, tell);
-        }
-    }
-
-    /// Whether this boot is, or must be taken to be, on the bill.
-    pub(super) const fn is_on(&self) -> bool {
-        self.on_since.is_some()
-    }
-
-    fn off_the_bill(&mut self, off_at: DateTime<Utc>) -> Usd {
-        let Some(since) = self.on_since.take() else { return Usd::ZERO };
-        let usd = self.rate.cost_of((off_at - since).to_std().unwrap_or_default());
-        self.spent = self.spent.saturating_add(usd);
-        usd
     }
 
     /// Has the pod off at the end of a step. Whatever that cost is the fuse's that was tried.

@@ -5,6 +5,7 @@
 
 mod arm;
 mod evidence;
+mod found;
 mod net;
 mod off;
 mod pace;

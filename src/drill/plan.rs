@@ -136,6 +136,10 @@ impl DrillPlan {
             "drill of vehicle {} on {pod}, {} at {}/h",
             self.vehicle, self.gpu, self.usd_per_hour
         )];
+        lines.extend(self.first_requests.iter().filter_map(|step| {
+            let request = step.request.as_ref()?;
+            Some(format!("  first: {} {}", request.method, request.path))
+        }));
         lines.extend(self.boots.iter().enumerate().map(|(number, boot)| {
             let what = match boot.fuse {
                 Some(fuse) => {

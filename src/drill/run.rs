@@ -8,7 +8,7 @@ use super::plan::{DrillPlan, DrillRequest};
 use super::report::DrillReport;
 use crate::deadman::{self, Seen};
 use crate::domain::{UsdPerHour, Vehicle};
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::ops::{CloudName, Tether, not_armed};
 use crate::supervise::Event;
 use tokio::sync::mpsc;
@@ -51,10 +51,10 @@ pub async fn run(
     go_through(&mut drill, &mut report, signals, tell).await;
 
     drill.give_up_unread("the drill ended before", tell);
-    if !report.pod_may_still_be_running {
-        if let Err(failure) = drill.net.cut().await {
-            report.problems.push(format!("the outer net stays: {}", failure.message));
-        }
+    if !report.pod_may_still_be_running
+        && let Err(failure) = drill.net.cut().await
+    {
+        report.problems.push(format!("the outer net stays: {}", failure.message));
     }
     report.spent_usd = drill.spent;
     report.fuses.clone_from(&drill.found);
@@ -111,11 +111,13 @@ async fn go_through(
         };
         let was_on = drill.is_on();
         if let Err((event, failure)) = result {
+            // What the pod itself could not arm has failed; what did not come to that was not tried.
+            let in_vain = failure.as_ref().is_some_and(|f| f.kind == FailureKind::PodCommand);
             let why =
                 failure.map_or_else(|| "the drill was ended by a signal".to_owned(), |f| f.message);
             tell(format!("  {name}: {why}"));
             if let Some(fuse) = boot.fuse {
-                drill.came_to_nothing(fuse, was_on && event == Event::Tick, why.clone());
+                drill.came_to_nothing(fuse, in_vain, why.clone());
             }
             drill.give_up_unread(&why, tell);
             if drill.is_foreign || event == Event::Leave {

@@ -136,6 +136,7 @@ pub async fn send(
         live_jobs: LiveJobs::Known(Vec::new()),
         volume_health: podtether::plan::VolumeHealth::NotAsked,
         spend: podtether::plan::Spend::not_asked(),
+        proven_fuses: podtether::domain::ProvenFuses::default(),
     };
     let adds = matches!(intent, Intent::EnsurePod).then_some(price);
     let draft = Draft { intent, vehicle, vehicle_was_named: true, steps, adds };
