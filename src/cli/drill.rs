@@ -67,7 +67,7 @@ async fn drilled(args: &DrillArgs) -> Result<DrillReport, Failure> {
     let start = args.config.start()?;
     let _log = logging::start(&start.env);
     // From the first moment on, so that an early Ctrl-C is not a sudden death.
-    let mut signals = signals::for_supervise();
+    let (_keep_open, mut signals) = signals::for_supervise();
     let (tether, _) = ops::open(&start, open::clock()).await?;
     let off =
         OffSettings { budget: Duration::from_secs(args.stop_budget_sec), ..OffSettings::default() };

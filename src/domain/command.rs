@@ -7,6 +7,8 @@ use std::fmt;
 pub struct Script {
     /// File name in `remote/`, such as `job_wrapper.sh`.
     pub name: &'static str,
+    /// The files below `remote/` that [`Self::text`] is made of, in order; the last one is the script.
+    pub parts: &'static [&'static str],
     /// The whole text.
     pub text: &'static str,
 }
@@ -61,13 +63,13 @@ impl RemoteCommand {
 
 impl fmt::Display for RemoteCommand {
     /// The command for people: as [`Self::to_wire`], with a script's text written as
-    /// `"$(cat remote/NAME)"`, which a shell beside `remote/` expands to the very same command.
+    /// `"$(cat remote/NAME)"` with the parts before it, which a shell beside `remote/` expands to the very same command.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(script) = self.script else { return f.write_str(&self.to_wire()) };
+        let files: String = script.parts.iter().map(|part| format!(" remote/{part}")).collect();
         write!(
             f,
-            "bash -c \"$(cat remote/{})\" {}",
-            script.name,
+            "bash -c \"$(cat{files})\" {}",
             join_quoted(self.argv[3..].iter().map(String::as_str))
         )
     }
@@ -77,6 +79,19 @@ impl fmt::Display for RemoteCommand {
 #[must_use]
 pub fn join_quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+/// The words that a POSIX shell would split a line into, quotes and backslashes resolved. Nothing is
+/// expanded: `$x`, `*`, `;` and `#` are what they are. `None` when a quote is open.
+#[must_use]
+pub fn split_words(line: &str) -> Option<Vec<String>> {
+    // shlex drops what follows a `#`; a word of a command line must not get lost.
+    const HASH: char = '\u{e000}';
+    if line.contains(HASH) {
+        return None;
+    }
+    let words = shlex::split(&line.replace('#', "\u{e000}"))?;
+    Some(words.into_iter().map(|word| word.replace(HASH, "#")).collect())
 }
 
 fn quote(word: &str) -> String {
@@ -125,11 +140,31 @@ mod tests {
         assert_eq!(words, expected);
     }
 
+    /// H03: what a shell would do with a word is not done, and what was quoted comes back.
+    #[test]
+    fn words_are_split_and_nothing_is_expanded() {
+        for (line, words) in [
+            ("", &[][..]),
+            ("a  b\tc\nd", &["a", "b", "c", "d"]),
+            ("--x='a b' \"c'd\" e\\ f", &["--x=a b", "c'd", "e f"]),
+            ("$(id) `id` ; | > * #x y#z", &["$(id)", "`id`", ";", "|", ">", "*", "#x", "y#z"]),
+            ("''", &[""]),
+        ] {
+            assert_eq!(split_words(line).unwrap(), words, "{line}");
+            assert_eq!(split_words(&join_quoted(words.iter().copied())).unwrap(), words);
+        }
+        assert_eq!(split_words("it's"), None);
+    }
+
     #[test]
     fn a_script_is_shown_by_name_and_sent_whole() {
-        const SCRIPT: Script = Script { name: "x.sh", text: "echo \"$1\"\n" };
+        const SCRIPT: Script =
+            Script { name: "x.sh", parts: &["shared/y.sh", "x.sh"], text: "echo \"$1\"\n" };
         let command = RemoteCommand::script(SCRIPT, ["a b"]);
-        assert_eq!(command.to_string(), "bash -c \"$(cat remote/x.sh)\" x.sh 'a b'");
+        assert_eq!(
+            command.to_string(),
+            "bash -c \"$(cat remote/shared/y.sh remote/x.sh)\" x.sh 'a b'"
+        );
         assert_eq!(command.to_wire(), "bash -c 'echo \"$1\"\n' x.sh 'a b'");
     }
 }

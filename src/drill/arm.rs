@@ -320,6 +320,7 @@ impl<'a> Drill<'a> {
             backstop: Duration::ZERO,
             no_stop: false,
             sync_subdir: None,
+            pull_every: supervise::PULL_EVERY,
             notifier: Notifier::silent(),
             summary_path: None,
         };

@@ -26,6 +26,7 @@ mod mcp;
 mod mcp_python;
 mod metrics;
 mod notify;
+mod recipes;
 mod runpod_client;
 mod scripts;
 mod ssh;

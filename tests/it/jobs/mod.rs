@@ -138,6 +138,9 @@ impl Bench {
             auto_stop: false,
             env: BTreeMap::new(),
             started_at: Utc::now(),
+            unknown_launches: Vec::new(),
+            replacements: Vec::new(),
+            force: false,
             provenance: BTreeMap::new(),
         }
     }
