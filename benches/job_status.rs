@@ -124,6 +124,7 @@ fn main() {
             env: BTreeMap::new(),
             started_at: chrono::DateTime::UNIX_EPOCH,
             provenance: BTreeMap::new(),
+            files: Vec::new(),
         };
         let start = Instant::now();
         for step in launch_steps(&spec) {

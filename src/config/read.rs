@@ -4,7 +4,7 @@ use super::error::{Problems, nearest};
 use super::keys::{Key, Kind, Unit};
 use super::value::Check;
 use super::yaml::{self, Node};
-use super::{FuseHours, keys};
+use super::{FuseHours, keys, value};
 use crate::domain::Usd;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -200,7 +200,8 @@ fn check(node: &Node, key: &Key) -> Result<Value, Wrong> {
             }
             _ => unfit("is not a path"),
         },
-        Kind::Texts(check) => texts(node, key, check).map(Value::Texts),
+        Kind::Texts(check) => texts(node, key, Some(check)).map(Value::Texts),
+        Kind::Words => texts(node, key, None).map(Value::Texts),
         Kind::Whole { unit, min, max } => whole(node, unit, min, max, key)
             .map_err(|(what, fix)| wrong(what, fix))
             .map(Value::Whole),
@@ -235,7 +236,9 @@ fn would_do(key: &Key) -> String {
     format!("write for example {}{or_default}", key.example)
 }
 
-fn texts(node: &Node, key: &Key, check: Check) -> Result<Vec<String>, Wrong> {
+/// A list of texts, none twice, or without a check the words of a command.
+fn texts(node: &Node, key: &Key, check: Option<Check>) -> Result<Vec<String>, Wrong> {
+    let (is_list, check) = (check.is_some(), check.unwrap_or(value::command_word));
     let one = |what: String, fix: String| vec![(String::new(), node.at.line, what, fix)];
     let items = match &node.value {
         yaml::Value::List(items) if !items.is_empty() => items,
@@ -261,7 +264,7 @@ fn texts(node: &Node, key: &Key, check: Check) -> Result<Vec<String>, Wrong> {
             Err((why, fix)) => {
                 wrong.push((format!("[{i}]"), item.at.line, format!("{} {why}", shown(item)), fix));
             }
-            Ok(text) if list.iter().any(|other| other == text) => wrong.push((
+            Ok(text) if is_list && list.iter().any(|other| other == text) => wrong.push((
                 format!("[{i}]"),
                 item.at.line,
                 format!("{} is listed twice", shown(item)),

@@ -67,6 +67,9 @@ fn one(key: &Key) -> Value {
         Kind::Texts(_) => json!({
             "type": "array", "items": {"type": ["string", "number"]}, "minItems": 1, "uniqueItems": true,
         }),
+        Kind::Words => {
+            json!({"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1})
+        }
         Kind::Whole { min, max, .. } => json!({"type": "integer", "minimum": min, "maximum": max}),
         Kind::Money => json!({"type": "number", "exclusiveMinimum": 0}),
         Kind::FuseHours => json!({

@@ -80,6 +80,23 @@ pub(super) fn declared_name(text: &str) -> Result<(), Fault> {
     ))
 }
 
+/// A word of a command line: anything that a program can be given.
+pub(super) fn command_word(text: &str) -> Result<(), Fault> {
+    if text.contains('\0') {
+        return Err(fault("contains a NUL byte", "leave it out: no program can be given it"));
+    }
+    Ok(())
+}
+
+/// A commit by its whole name: a shorter one may come to mean another.
+pub(super) fn commit(text: &str) -> Result<(), Fault> {
+    let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    if text.len() == 40 && text.bytes().all(is_hex) {
+        return Ok(());
+    }
+    Err(fault("is not a whole commit", "write its 40 lower-case hexadecimal digits"))
+}
+
 /// The cloud.
 pub(super) fn cloud(text: &str) -> Result<(), Fault> {
     match text {

@@ -33,6 +33,9 @@ pub const RUN_IN: Script = script!("run_in.sh");
 pub const END_EXEC: Script = script!("end_exec.sh");
 /// `<job dir> <seconds>`: waits for the end of a job.
 pub const AWAIT_EXIT: Script = script!("await_exit.sh");
+/// `check|apply --checkout <dir> --commit <sha> --marker <file> [file …]`: patches a checkout for the
+/// BlueROV2, all of it or nothing. Python, standard library only.
+pub const APPLY_BLUEROV2_PATCH: Script = script!("apply_bluerov2_patch.py");
 
 #[cfg(test)]
 mod tests {

@@ -228,7 +228,11 @@ fn the_price_is_known_and_under_the_ceiling(
 }
 
 fn one_live_job_per_pod(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
-    if !matches!(draft.intent, Intent::Launch { force: false, .. }) {
+    let is_asked = matches!(
+        draft.intent,
+        Intent::Launch { force: false, .. } | Intent::Patch { force: false }
+    );
+    if !is_asked {
         return None;
     }
     match &facts.live_jobs {

@@ -1,6 +1,7 @@
 //! run_job: a detached command under a finite ceiling.
 
 use super::gather::Needs;
+use super::job_parts::JobParts;
 use super::reconcile::ledger_failure;
 use super::{CloudName, StepView, Tether, command_line};
 use crate::apply::{self, ApplyError, StepError, StepOutcome};
@@ -108,8 +109,17 @@ impl Tether {
     /// Bad input, refusals, no running pod, or a launch that failed. A lost launch answer is a
     /// failure of kind `ssh_unreachable`; the job may run, ask job_status with the id in the message.
     pub async fn run_job(&self, request: &RunJobRequest) -> Result<RunJobAnswer, Failure> {
+        self.run_job_with(request, &JobParts::default()).await
+    }
+
+    /// The same for a verb whose job has more to it than a command.
+    pub(super) async fn run_job_with(
+        &self,
+        request: &RunJobRequest,
+        parts: &JobParts,
+    ) -> Result<RunJobAnswer, Failure> {
         let end = if request.auto_stop { JobEnd::AutoStop } else { JobEnd::Left };
-        let job = self.plan_job(request, end).await?;
+        let job = self.plan_job_with(request, parts, end).await?;
         if request.dry_run {
             let hint = format!(
                 "This is what the call would send; nothing was changed. {}",
@@ -133,8 +143,17 @@ impl Tether {
         request: &RunJobRequest,
         end: JobEnd,
     ) -> Result<PlannedJob, Failure> {
+        self.plan_job_with(request, &JobParts::default(), end).await
+    }
+
+    async fn plan_job_with(
+        &self,
+        request: &RunJobRequest,
+        parts: &JobParts,
+        end: JobEnd,
+    ) -> Result<PlannedJob, Failure> {
         let DraftedJob { draft, facts, pod, id, ceiling, turn } =
-            self.draft_job(request, end).await?;
+            self.draft_job_with(request, parts, end).await?;
         let (vehicle, health) = (draft.vehicle.clone(), facts.volume_health.clone());
         let approved = self.review_spend(draft, facts).await?;
         Ok(PlannedJob { vehicle, pod, id, ceiling, approved, health, turn: Mutex::new(turn) })
@@ -146,11 +165,20 @@ impl Tether {
         request: &RunJobRequest,
         end: JobEnd,
     ) -> Result<DraftedJob, Failure> {
+        self.draft_job_with(request, &JobParts::default(), end).await
+    }
+
+    async fn draft_job_with(
+        &self,
+        request: &RunJobRequest,
+        parts: &JobParts,
+        end: JobEnd,
+    ) -> Result<DraftedJob, Failure> {
         let vehicle = self.vehicle(request.vehicle.as_deref())?;
         let name = JobName::parse(&request.name).map_err(Failure::bad_input)?;
-        let ceiling =
-            Ceiling::new("max_runtime_sec", request.max_runtime_sec, vehicle.timeouts.job)
-                .map_err(Failure::bad_input)?;
+        let default = parts.ceiling.unwrap_or(vehicle.timeouts.job);
+        let ceiling = Ceiling::new("max_runtime_sec", request.max_runtime_sec, default)
+            .map_err(Failure::bad_input)?;
         command_line::check_command(&request.command, "the command that the job runs")?;
         command_line::check_job_command(&request.command)?;
         let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
@@ -175,16 +203,20 @@ impl Tether {
             mount: vehicle.volume_mount_path.clone(),
             job_id: id.clone(),
             name,
-            command: request.command.clone(),
+            command: parts.command(request, &self.job_dir(&vehicle, &id)),
             workdir,
             ceiling,
             auto_stop: request.auto_stop,
-            env: BTreeMap::new(),
+            env: parts.env.clone(),
             started_at,
             provenance: BTreeMap::from([
                 ("podtether".to_owned(), env!("CARGO_PKG_VERSION").into()),
                 ("vehicle".to_owned(), vehicle.name.0.clone().into()),
-            ]),
+            ])
+            .into_iter()
+            .chain(parts.provenance.clone())
+            .collect(),
+            files: parts.files.clone(),
         };
         let steps = plan::launch_steps(&spec);
         let intent = Intent::Launch { force: request.force, ceiling, end };

@@ -29,5 +29,6 @@ mod runpod_client;
 mod scripts;
 mod ssh;
 mod sshd;
+mod swim;
 mod training;
 mod transfer;

@@ -139,6 +139,7 @@ impl Bench {
             env: BTreeMap::new(),
             started_at: Utc::now(),
             provenance: BTreeMap::new(),
+            files: Vec::new(),
         }
     }
 
