@@ -37,6 +37,7 @@ mod sync;
 mod terminate;
 mod unaccounted;
 mod unexplained;
+mod unknown_launches;
 mod unseen;
 mod usable;
 mod view;
