@@ -3,6 +3,7 @@
 use crate::error::Failure;
 use crate::mcp::tool::{Effect, TetherTool};
 use crate::ops::{PatchAnswer, PatchRequest, Tether};
+use std::time::Duration;
 
 pub struct ApplyBluerovPatches;
 
@@ -25,6 +26,7 @@ impl TetherTool for ApplyBluerovPatches {
     const TITLE: &'static str = "Patch the training source";
     const DESCRIPTION: &'static str = "Patches the training source on the pod of the vehicle that declares patches, all edits or none: refused when the checkout is at another commit, was changed, or an edit does not fit exactly. Leaves a marker. Safe to repeat: a patched tree is left alone. Then run axis_sanity_sweep.";
     const EFFECT: Effect = Effect::Changes { idempotent: true };
+    const PATIENCE: Option<Duration> = Some(Duration::from_secs(45));
 
     async fn call(tether: &Tether, arguments: Arguments) -> Result<PatchAnswer, Failure> {
         let Arguments { dry_run, force } = arguments;
