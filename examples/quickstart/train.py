@@ -3,7 +3,7 @@
 method. Stands for a training of your own: it prints a log that podtether reads, and writes its
 checkpoints where they survive a stop.
 
-usage: train.py [--seed N] [--iterations N] [--out FOLDER]
+usage: train.py [--seed N] [--iterations N] [--spread X] [--out FOLDER]
 """
 
 import argparse
@@ -53,17 +53,19 @@ def main():
     parser = argparse.ArgumentParser(description="Trains a policy for CartPole.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--iterations", type=int, default=15)
+    parser.add_argument("--spread", type=float, default=1.0, help="of the first population")
     parser.add_argument("--out", default="runs")
     options = parser.parse_args()
-    if options.iterations < 1 or options.seed < 0:
-        parser.error("--iterations is 1 or more, --seed 0 or more")
+    if options.iterations < 1 or options.seed < 0 or not 0 < options.spread <= 10:
+        parser.error("--iterations is 1 or more, --seed 0 or more, --spread above 0 and up to 10")
 
-    run = os.path.join(options.out, time.strftime("%Y-%m-%d_%H-%M-%S", time.gmtime()))
+    name = time.strftime("%Y-%m-%d_%H-%M-%S", time.gmtime())
+    run = os.path.join(options.out, name)
     os.makedirs(run)
-    print(f"run folder: {os.path.abspath(run)}", flush=True)
+    print(f"run folder: {name}", flush=True)
     random = np.random.default_rng(options.seed)
     env = gym.make("CartPole-v1")
-    mean, spread, steps = np.zeros(5), np.ones(5), 0
+    mean, spread, steps = np.zeros(5), options.spread * np.ones(5), 0
     for iteration in range(options.iterations):
         begun = time.monotonic()
         population = mean + spread * random.standard_normal((POPULATION, 5))

@@ -5,6 +5,8 @@
 //! layer may loosen another's. A key that is not known is an error, since a misspelt limit is no
 //! limit; everything that is wrong is told at once, with line, key, value and what would do.
 
+mod composite;
+mod cross_check;
 mod declared;
 mod env;
 mod error;
@@ -14,12 +16,14 @@ mod keys;
 mod notify;
 mod paths;
 mod read;
+mod recipes;
 mod resolve;
 mod schema;
 mod value;
 mod workload;
 mod yaml;
 
+pub use cross_check::{CheckError, cross_check};
 pub use env::{API_KEY, Environment, VARIABLES, Variable, WEBHOOK_URL};
 pub use error::{ConfigError, Problem};
 pub use find::{FILE_NAME, find};
@@ -28,7 +32,7 @@ pub use notify::{Notify, WebhookShape};
 pub use schema::schema;
 pub use workload::{PLACEHOLDERS, Patches, PodScript, Sweep, Workload};
 
-use crate::domain::{Limits, Vehicle, VehicleName};
+use crate::domain::{Limits, Recipe, Vehicle, VehicleName};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -52,15 +56,6 @@ pub enum FuseHours {
     Off,
     /// After this time.
     After(Duration),
-}
-
-/// A training as the config declares it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Training {
-    /// Its name.
-    pub name: String,
-    /// The vehicle that it runs on; always a declared one.
-    pub vehicle: VehicleName,
 }
 
 /// The resolved config. Holds no secret.
@@ -87,7 +82,7 @@ pub struct Config {
     /// Where people are told of what happens.
     pub notify: Notify,
     /// Declared trainings, in the file's order.
-    pub trainings: Vec<Training>,
+    pub trainings: Vec<Recipe>,
     /// What each vehicle's pod is set up, patched and swept with; one entry for every vehicle.
     pub workloads: BTreeMap<VehicleName, Workload>,
     /// What the file allows but a careful owner would want to know. For status and doctor.
@@ -139,6 +134,20 @@ impl Config {
                 given: crate::secret::scrub(name, &[]).chars().take(80).collect(),
                 path: self.path.clone(),
                 fix: error::nearest(name, self.vehicles.iter().map(|v| v.name.0.as_str())),
+            }
+        })
+    }
+
+    /// The training of that name.
+    ///
+    /// # Errors
+    /// [`ConfigError::UnknownTraining`] with the nearest name.
+    pub fn training(&self, name: &str) -> Result<&Recipe, ConfigError> {
+        self.trainings.iter().find(|recipe| recipe.name == name).ok_or_else(|| {
+            ConfigError::UnknownTraining {
+                given: crate::secret::scrub(name, &[]).chars().take(80).collect(),
+                path: self.path.clone(),
+                fix: error::nearest(name, self.trainings.iter().map(|t| t.name.as_str())),
             }
         })
     }

@@ -5,7 +5,7 @@ use super::declared::Declared;
 use super::error::{Problems, nearest};
 use super::paths;
 use super::read::{Entry, Section, Value, join};
-use crate::domain::VehicleName;
+use crate::domain::{Template, VehicleName};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub struct PodScript {
     /// More files that are placed beside it, absolute.
     pub files: Vec<PathBuf>,
     /// The words that run it, with placeholders: see [`PLACEHOLDERS`].
-    pub command: Vec<String>,
+    pub command: Vec<Template>,
 }
 
 /// A sweep over the thrusters, and the marker that it leaves when it passes.
@@ -118,12 +118,9 @@ impl Reader<'_> {
         let script = self.expanded(written, entry, problems)?;
         let files = self.files(of, &format!("{group}.files"), problems);
         let command = self.get(of, &format!("{group}.command"));
-        if let Some(entry) = command {
-            check_command(entry, has_marker, problems);
-        }
-        let command = match command.map(|entry| &entry.value) {
-            Some(Value::Texts(words)) => words.clone(),
-            _ => words(&script, has_marker),
+        let command = match command {
+            Some(entry) => templates(entry, has_marker, problems),
+            None => words(&script, has_marker),
         };
         Some(PodScript { script, files, command })
     }
@@ -209,36 +206,42 @@ fn missing(of: &Declared, name: &str, problems: &mut Problems) {
 }
 
 /// The words that run a script when the config says none.
-pub(super) fn words(script: &Path, has_marker: bool) -> Vec<String> {
+fn words(script: &Path, has_marker: bool) -> Vec<Template> {
     let is_python = script.extension().is_some_and(|extension| extension == "py");
     let program = if is_python { "python3" } else { "bash" };
     let marker: &[&str] = if has_marker { &["--marker", "{marker}"] } else { &[] };
-    [program, "{script}"].iter().chain(marker).map(|word| (*word).to_owned()).collect()
+    [program, "{script}"]
+        .iter()
+        .chain(marker)
+        .filter_map(|word| Template::parse(word).ok())
+        .collect()
 }
 
-/// The names in braces that a word holds.
-fn placeholders(word: &str) -> impl Iterator<Item = &str> {
-    word.split('{').skip(1).filter_map(|rest| {
-        let (name, _) = rest.split_once('}')?;
-        let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-        is_name.then_some(name)
-    })
-}
-
-/// Refuses a command with a placeholder that nothing stands for, or that does not run its script.
-pub(super) fn check_command(entry: &Entry, has_marker: bool, problems: &mut Problems) {
-    let Value::Texts(words) = &entry.value else { return };
+/// The words of a command. Each placeholder must stand for something, and one of them for the script.
+fn templates(entry: &Entry, has_marker: bool, problems: &mut Problems) -> Vec<Template> {
+    let Value::Texts(words) = &entry.value else { return Vec::new() };
     let known = PLACEHOLDERS.iter().filter(|name| has_marker || **name != "marker");
-    for name in words.iter().flat_map(|word| placeholders(word)) {
+    let mut templates = Vec::new();
+    for word in words {
+        match Template::parse(word) {
+            Ok(template) => templates.push(template),
+            Err(error) => {
+                problems.add(entry.line, &entry.path, error.to_string(), "double the plain braces");
+            }
+        }
+    }
+    let names = || templates.iter().flat_map(Template::placeholders);
+    for name in names() {
         if !known.clone().any(|known| *known == name) {
             let what = format!("{{{name}}} stands for nothing");
             problems.add(entry.line, &entry.path, what, nearest(name, known.clone().copied()));
         }
     }
-    if !words.iter().any(|word| word.contains("{script}")) {
+    if !names().any(|name| name == "script") {
         let fix = "name the script as \"{script}\" in it";
         problems.add(entry.line, &entry.path, "does not run the script", fix);
     }
+    templates
 }
 
 /// A path on the volume, relative to its mount path. One that is absolute must lie below the mount
@@ -282,15 +285,6 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(on_volume(written, "/workspace").ok().as_deref(), inside, "{written}");
-        }
-    }
-
-    #[test]
-    fn only_a_name_in_braces_is_a_placeholder() {
-        let found = |word: &'static str| placeholders(word).collect::<Vec<_>>();
-        assert_eq!(found("{mount}/a/{script}"), ["mount", "script"]);
-        for word in ["{}", "{\"a\": 1}", "${HOME}", "{open", "a}b"] {
-            assert!(found(word).is_empty(), "{word}");
         }
     }
 }

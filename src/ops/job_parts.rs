@@ -1,39 +1,54 @@
 //! What a verb adds to a job: files that travel with it, its environment, a ceiling of its own.
 
-use super::{RunJobRequest, view};
+use super::view;
 use crate::config::PodScript;
-use crate::domain::{Ceiling, join_quoted};
+use crate::domain::{Ceiling, Template, join_quoted};
 use crate::error::{Failure, FailureKind};
 use crate::plan::{JobFile, files_dir};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a job has beside what run_job is asked for.
-#[derive(Clone, Debug, Default)]
-pub(super) struct JobParts {
-    /// Placed in the job's folder before it starts.
+/// A script of the config as a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobParts {
+    /// Placed in the job's folder before it starts; the script is the first.
     pub(super) files: Vec<JobFile>,
-    /// The command as words, in which `{files}` stands for where the files are; the request's own
-    /// command when there are none.
-    pub(super) words: Vec<String>,
+    /// The command as words.
+    pub(super) words: Vec<Template>,
+    /// What stands for their placeholders, apart from `{script}` and `{files}`.
+    pub(super) places: BTreeMap<&'static str, String>,
     /// Its environment.
     pub(super) env: BTreeMap<String, String>,
     /// The ceiling when none is asked for; timeouts.job_sec when `None`.
     pub(super) ceiling: Option<Ceiling>,
-    /// Where it comes from.
-    pub(super) provenance: BTreeMap<String, serde_json::Value>,
 }
 
 impl JobParts {
     /// The command line of a job in that folder.
-    pub(super) fn command(&self, request: &RunJobRequest, job_dir: &str) -> String {
-        if self.words.is_empty() {
-            return request.command.clone();
-        }
+    ///
+    /// # Errors
+    /// A placeholder that nothing stands for.
+    pub(super) fn command(&self, job_dir: &str) -> Result<String, Failure> {
         let files = files_dir(job_dir);
-        let words: Vec<String> =
-            self.words.iter().map(|word| word.replace("{files}", &files)).collect();
-        join_quoted(words.iter().map(String::as_str))
+        let script = self.files.first().map(|file| format!("{files}/{}", file.name));
+        let value = |name: &str| match name {
+            "files" => Some(files.clone()),
+            "script" => script.clone(),
+            _ => self.places.get(name).cloned(),
+        };
+        let words: Result<Vec<String>, String> =
+            self.words.iter().map(|word| word.fill(value)).collect();
+        let words = words.map_err(|name| {
+            let message = format!("nothing stands for {{{name}}} in a command of the config");
+            Failure::new(FailureKind::Config, message, "mend the config; nothing was changed")
+        })?;
+        Ok(join_quoted(words.iter().map(String::as_str)))
+    }
+
+    /// The files with their hashes, for the job's record.
+    pub(super) fn recorded(&self) -> serde_json::Value {
+        let hash = |file: &JobFile| (file.name.clone(), view::sha256_hex(&file.bytes).into());
+        serde_json::Value::Object(self.files.iter().map(hash).collect())
     }
 
     /// The job of a script of the config: its files are read now, and travel with it. `places` are
@@ -41,7 +56,10 @@ impl JobParts {
     ///
     /// # Errors
     /// When a file cannot be read, or is too large to travel.
-    pub(super) fn of_script(run: &PodScript, places: &[(&str, &str)]) -> Result<Self, Failure> {
+    pub(super) fn of_script(
+        run: &PodScript,
+        places: impl IntoIterator<Item = (&'static str, String)>,
+    ) -> Result<Self, Failure> {
         let mut files = vec![job_file(&run.script)?];
         for path in &run.files {
             let file = job_file(path)?;
@@ -51,17 +69,8 @@ impl JobParts {
             }
             files.push(file);
         }
-        let script = format!("{{files}}/{}", files[0].name);
-        let words = run.command.iter().map(|word| {
-            let word = word.replace("{script}", &script);
-            places.iter().fold(word, |word, (name, value)| word.replace(name, value))
-        });
-        let hashes = files.iter().map(|file| {
-            (file.name.clone(), serde_json::Value::from(view::sha256_hex(&file.bytes)))
-        });
-        let hashes: serde_json::Map<String, serde_json::Value> = hashes.collect();
-        let provenance = BTreeMap::from([("files".to_owned(), hashes.into())]);
-        Ok(Self { words: words.collect(), provenance, files, ..Self::default() })
+        let (words, places) = (run.command.clone(), places.into_iter().collect());
+        Ok(Self { words, places, files, ..Self::default() })
     }
 }
 
@@ -113,17 +122,17 @@ mod tests {
             script: at("it's a script.sh"),
             files: vec![at("data.yaml")],
             command: ["bash", "{script}", "--data={files}/data.yaml", "{mount}/x", "$HOME"]
-                .map(str::to_owned)
+                .map(|word| Template::parse(word).unwrap())
                 .to_vec(),
         };
-        let parts = JobParts::of_script(&run, &[("{mount}", "/work space")]).unwrap();
+        let parts = JobParts::of_script(&run, [("mount", "/work {files}".to_owned())]).unwrap();
         let names: Vec<&str> = parts.files.iter().map(|file| file.name.as_str()).collect();
         assert_eq!(names, ["it's a script.sh", "data.yaml"]);
         assert_eq!(
-            parts.command(&RunJobRequest::default(), "/w/jobs/1"),
-            "bash '/w/jobs/1/files/it'\\''s a script.sh' --data=/w/jobs/1/files/data.yaml '/work space/x' '$HOME'"
+            parts.command("/w/jobs/1").unwrap(),
+            "bash '/w/jobs/1/files/it'\\''s a script.sh' --data=/w/jobs/1/files/data.yaml '/work {files}/x' '$HOME'"
         );
-        assert_eq!(parts.provenance["files"]["data.yaml"], view::sha256_hex(b"a: 1\n"));
+        assert_eq!(parts.recorded()["data.yaml"], view::sha256_hex(b"a: 1\n"));
     }
 
     #[test]
@@ -131,13 +140,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.sh");
         let run = |files| PodScript { script: path.clone(), files, command: Vec::new() };
-        let failure = JobParts::of_script(&run(Vec::new()), &[]).unwrap_err();
+        let failure = JobParts::of_script(&run(Vec::new()), []).unwrap_err();
         assert!(failure.kind == FailureKind::Config && failure.message.contains("x.sh"));
         std::fs::write(&path, vec![b' '; (4 << 20) + 1]).unwrap();
-        let failure = JobParts::of_script(&run(Vec::new()), &[]).unwrap_err();
+        let failure = JobParts::of_script(&run(Vec::new()), []).unwrap_err();
         assert!(failure.message.contains("larger"), "{failure}");
         std::fs::write(&path, "").unwrap();
-        let failure = JobParts::of_script(&run(vec![path.clone()]), &[]).unwrap_err();
+        let failure = JobParts::of_script(&run(vec![path.clone()]), []).unwrap_err();
         assert!(failure.message.contains("two files"), "{failure}");
     }
 }

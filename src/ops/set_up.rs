@@ -1,7 +1,7 @@
 //! run_pod_setup: the vehicle's setup script as a job.
 
 use super::job_parts::JobParts;
-use super::{RunJobAnswer, RunJobRequest, Tether};
+use super::{JobKind, RunJobAnswer, RunJobRequest, Tether};
 use crate::domain::Vehicle;
 use crate::error::{Failure, FailureKind};
 
@@ -42,24 +42,23 @@ impl Tether {
                 "setup: {script: pod_setup.sh} at the top, or in the vehicle",
             )
         })?;
-        let mut parts = JobParts::of_script(run, &[("{mount}", &vehicle.volume_mount_path)])?;
+        let mut parts = JobParts::of_script(run, [("mount", vehicle.volume_mount_path.clone())])?;
         parts.env = ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         parts.ceiling = Some(vehicle.timeouts.setup);
-        let job = job_request("setup", &parts, request.auto_stop, request.dry_run);
-        let job = RunJobRequest { vehicle: request.vehicle.clone(), ..job };
-        self.run_job_with(&job, &parts).await
+        let job = job_request("setup", parts, request.auto_stop, request.dry_run);
+        self.run_job(&RunJobRequest { vehicle: request.vehicle.clone(), ..job }).await
     }
 }
 
 /// A job of these parts.
 pub(super) fn job_request(
     name: &str,
-    parts: &JobParts,
+    parts: JobParts,
     auto_stop: bool,
     dry_run: bool,
 ) -> RunJobRequest {
-    let command = parts.words.join(" ");
-    RunJobRequest { name: name.to_owned(), command, auto_stop, dry_run, ..RunJobRequest::default() }
+    let (name, kind) = (name.to_owned(), JobKind::Script(Box::new(parts)));
+    RunJobRequest { name, kind, auto_stop, dry_run, ..RunJobRequest::default() }
 }
 
 /// A key that the vehicle needs for this verb and does not have.

@@ -43,13 +43,13 @@ impl Tether {
     pub async fn axis_sanity_sweep(&self, request: SweepRequest) -> Result<SweepAnswer, Failure> {
         let (vehicle, sweep) = self.swept()?;
         let marker = on_volume(&vehicle, &sweep.marker);
-        let places = [("{mount}", vehicle.volume_mount_path.as_str()), ("{marker}", &marker)];
-        let mut parts = JobParts::of_script(&sweep.run, &places)?;
+        let places = [("mount", vehicle.volume_mount_path.clone()), ("marker", marker.clone())];
+        let mut parts = JobParts::of_script(&sweep.run, places)?;
         parts.ceiling = Some(vehicle.timeouts.sweep);
         self.check_patched(&vehicle).await?;
-        let job = job_request("axis-sweep", &parts, request.auto_stop, request.dry_run);
+        let job = job_request("axis-sweep", parts, request.auto_stop, request.dry_run);
         let job = RunJobRequest { vehicle: Some(vehicle.name.0.clone()), ..job };
-        let mut job = self.run_job_with(&job, &parts).await?;
+        let mut job = self.run_job(&job).await?;
         job.hint = format!("{} It passed when {marker} is there.", job.hint);
         Ok(SweepAnswer { job, gate: marker })
     }

@@ -6,16 +6,18 @@ mod facts;
 mod launch;
 mod off;
 mod on_pod;
+mod replace;
 mod spend;
 mod step;
 
 pub use ensure::{EnsureInputs, ensure};
-pub use facts::{Facts, LiveJobs, UnknownCreate, VolumeHealth};
+pub use facts::{Facts, Gate, Gates, LiveJobs, UnknownCreate, VolumeHealth};
 pub use launch::{
     JobFile, LaunchSpec, PLACE_TIMEOUT, files_dir, job_dir, launch_steps, place_file,
 };
 pub use off::{stop, terminate};
 pub use on_pod::on_pod;
+pub use replace::{CHANGED_SINCE, Replacement};
 pub use spend::{Committed, Fuse, RecentBoot, RecentBoots, Spend, Spent};
 pub use step::{Change, NewPod, NewVolume, PodStep, Step, VolumeRef};
 

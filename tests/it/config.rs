@@ -5,7 +5,7 @@ use podtether::config::{
     self, CloudChoice, Config, ConfigError, Environment, FuseHours, Notify, WebhookShape,
     check_identity,
 };
-use podtether::domain::{BudgetWindow, Limits, Usd, UsdPerHour, Vehicle, VehicleName};
+use podtether::domain::{BudgetWindow, Limits, Template, Usd, UsdPerHour, Vehicle, VehicleName};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -840,6 +840,10 @@ fn the_examples_spelt_out_defaults_are_the_defaults() {
     assert_eq!(*spelt, plain);
 }
 
+fn sources(words: &[Template]) -> Vec<&str> {
+    words.iter().map(Template::source).collect()
+}
+
 /// Every file that the examples name is there, and what a pod is given of them.
 #[test]
 fn the_examples_declare_their_setup_patches_and_sweep() {
@@ -851,7 +855,7 @@ fn the_examples_declare_their_setup_patches_and_sweep() {
     assert_eq!((patches.script, &*patches.checkout), (None, "isaac-auv-env"));
     assert_eq!(patches.marker, "markers/bluerov2_patch_applied");
     let (setup, sweep) = (of("bluerov2").setup.unwrap(), of("bluerov2").sweep.unwrap());
-    assert_eq!(setup.command, ["bash", "{script}", "{mount}"]);
+    assert_eq!(sources(&setup.command), ["bash", "{script}", "{mount}"]);
     assert_eq!(sweep.marker, "markers/axis_sanity_PASS");
     let quick = example("quickstart");
     assert!(matches!(quick.cloud, CloudChoice::Local { .. }));
@@ -900,7 +904,7 @@ fn a_workload_that_makes_no_sense_is_told_with_its_line() {
     }
     let config = good(&own("    sweep: {script: nowhere.py, marker: m}\n"));
     let sweep = config.workloads.into_values().next().unwrap().sweep.unwrap();
-    assert_eq!(sweep.run.command, ["python3", "{script}", "--marker", "{marker}"]);
+    assert_eq!(sources(&sweep.run.command), ["python3", "{script}", "--marker", "{marker}"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod ensure_pod;
 mod exec_on_pod;
 mod gpu_availability;
 mod job_status;
+mod launch_training;
 mod pod_status;
 mod run_job;
 mod run_pod_setup;
@@ -26,6 +27,7 @@ pub fn all() -> Vec<Entry> {
         Entry::of::<run_pod_setup::RunPodSetup>(),
         Entry::of::<exec_on_pod::ExecOnPod>(),
         Entry::of::<run_job::RunJob>(),
+        Entry::of::<launch_training::LaunchTraining>(),
         Entry::of::<job_status::JobStatus>(),
         Entry::of::<sync_logs::SyncLogs>(),
         Entry::of::<apply_bluerov_patches::ApplyBluerovPatches>(),

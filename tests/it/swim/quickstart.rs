@@ -4,7 +4,9 @@
 use super::of_repository;
 use crate::flows::fixture::Fixture;
 use podtether::domain::JobState;
-use podtether::ops::{JobStatusAnswer, RunJobRequest, SetUpRequest, Tether};
+use podtether::ops::{
+    JobStatusAnswer, LaunchTrainingRequest, SetUpRequest, Tether, TrainingChoice,
+};
 use serde_json::Value;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -24,12 +26,17 @@ async fn ended(tether: &Tether, id: &str) -> JobStatusAnswer {
     }
 }
 
-/// The example's own `setup:`, in a config whose files lie beside it as they do in the example.
+/// The example's own `setup:` and `trainings:`, in a config whose files lie beside it as they do in the
+/// example.
 fn with_example() -> Fixture {
     let example = fs::read_to_string(of_repository("examples/quickstart/podtether.yaml")).unwrap();
-    let from = example.find("\nsetup:").unwrap() + 1;
-    let to = from + example[from..].find("\n\n").unwrap() + 1;
-    let fixture = Fixture::with(&example[from..to]);
+    let section = |name: &str| {
+        let from = example.find(&format!("\n{name}:")).unwrap() + 1;
+        let to = example[from..].find("\n\n").map_or(example.len(), |at| from + at + 1);
+        &example[from..to]
+    };
+    let config = format!("{}{}", section("setup"), section("trainings"));
+    let fixture = Fixture::with(&config.replace("vehicle: quickstart", "vehicle: rover"));
     for file in ["setup.sh", "train.py", "requirements.txt"] {
         let bytes = fs::read(of_repository("examples/quickstart").join(file)).unwrap();
         fs::write(fixture.path(file), bytes).unwrap();
@@ -60,15 +67,18 @@ async fn the_quickstart_is_set_up_from_pypi_and_learns() {
     let status = ended(&tether, &again.job_id).await;
     assert!(status.log_tail.contains("2/3 ok environment: was there"), "{}", status.log_tail);
 
-    let mount = tether.vehicle(None).unwrap().volume_mount_path;
-    let train = RunJobRequest {
-        name: "train-quickstart".to_owned(),
-        command: "venv/bin/python train.py --seed 1 --iterations 12".to_owned(),
-        workdir: Some(format!("{mount}/quickstart")),
-        max_runtime_sec: Some(600),
-        ..RunJobRequest::default()
+    let train = LaunchTrainingRequest {
+        choice: TrainingChoice {
+            training: "cartpole".to_owned(),
+            dr_level: Some("wide".to_owned()),
+            seed: Some("1".to_owned()),
+            extra_args: "--iterations 12".to_owned(),
+        },
+        auto_stop: false,
+        force: false,
+        dry_run: false,
     };
-    let job = tether.run_job(&train).await.unwrap();
+    let job = tether.launch_training(&train).await.unwrap();
     let status = ended(&tether, &job.job_id).await;
     assert_eq!(status.state, JobState::Succeeded, "{}", status.log_tail);
     let metrics = status.latest_metrics.unwrap();
