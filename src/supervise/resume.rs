@@ -189,8 +189,8 @@ async fn end_off(
     summary.pod_may_still_be_running = false;
     summary.ended_at = Some(tether.clock().now());
     summary.process_exit_code = Some(if was_whole && succeeded { 0 } else { 1 });
+    fuse::call_off(tether, vehicle, false, tell).await;
     save(&mut summary, tell);
     vigil::end(vigil, &summary);
-    fuse::call_off(tether, vehicle, false, tell).await;
     (summary, Vec::new())
 }
