@@ -187,8 +187,11 @@ async fn watched(args: &WatchArgs) -> Result<Outcome, Failure> {
         stall: request.stall,
     });
     let mut last_words = Vec::new();
-    let end = watch_view::show(&tether, &request, model, &log, &mut leaving, &mut |note| {
+    let end = watch_view::show(&tether, &request, model, &log, &mut leaving, &mut |note, shown| {
         teller.tell(note);
+        if !shown {
+            return said(note);
+        }
         match note {
             WatchNote::Round(status) => last_words = vec![format!("  {}", line(status))],
             WatchNote::Page(verdict) => last_words.push(format!("PAGE: {verdict}")),

@@ -32,14 +32,15 @@ pub enum End {
     Left(u8),
 }
 
-/// Watches and shows it. `told` gets every note as well. When it returns the terminal is as it was.
+/// Watches and shows it. `told` gets every note as well, with `false` when nothing shows it because the
+/// terminal has no view. When this returns the terminal is as it was.
 pub async fn show(
     tether: &Tether,
     request: &WatchRequest,
     mut model: Model,
     log: &LastWords,
     leaving: &mut Leaving,
-    told: &mut (dyn FnMut(&WatchNote) + Send),
+    told: &mut (dyn FnMut(&WatchNote, bool) + Send),
 ) -> End {
     let clock = tether.clock();
     let (send, mut notes) = unbounded_channel();
@@ -48,8 +49,8 @@ pub async fn show(
         let _ = send.send(note);
     };
     let mut watch = pin!(tether.watch(request, &mut tell));
-    let mut take = |model: &mut Model, note: WatchNote| {
-        told(&note);
+    let mut take = |model: &mut Model, note: WatchNote, is_shown: bool| {
+        told(&note, is_shown);
         model.take(note, clock.now());
     };
     let mut shown = Shown { screen: None, keys: None, is_refused: false };
@@ -67,7 +68,7 @@ pub async fn show(
                 None => shown.keys_are_over(),
             },
             Some(note) = notes.recv() => {
-                take(&mut model, note);
+                take(&mut model, note, !shown.is_refused);
                 is_new = true;
             }
             ended = &mut watch => break End::Watched(ended),
@@ -84,7 +85,7 @@ pub async fn show(
         }
     };
     while let Ok(note) = notes.try_recv() {
-        take(&mut model, note);
+        take(&mut model, note, !shown.is_refused);
     }
     shown.end().await;
     end

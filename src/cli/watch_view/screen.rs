@@ -83,8 +83,9 @@ impl<'a> Screen<'a> {
         let quiet = Quiet(log);
         let raw = Raw::take()?;
         let alternate = Alternate::take(stderr())?;
-        let mut terminal = Terminal::new(CrosstermBackend::new(stderr()))?;
-        terminal.clear()?;
+        // Not cleared: that asks the terminal where its cursor is and waits for an answer, and the
+        // alternate screen is empty.
+        let terminal = Terminal::new(CrosstermBackend::new(stderr()))?;
         Ok(Self { terminal, _alternate: alternate, _raw: raw, _quiet: quiet })
     }
 

@@ -25,6 +25,7 @@ mod stop_supervised;
 pub mod supervised;
 pub mod twin;
 mod watch;
+mod watch_view;
 mod watchdog;
 mod whole_loop;
 mod why;
