@@ -91,7 +91,9 @@ impl Notifier {
         self.channels.is_empty()
     }
 
-    /// Queues a notice and returns at once. What becomes of it is told by [`Self::settle`] and the log.
+    /// Queues a notice and returns at once. One that is lost on the way is sent again a few times, with
+    /// growing pauses, as long as the command goes on. What becomes of it is told by [`Self::settle`] and
+    /// the log.
     pub fn send(&self, notice: &Notice) {
         if !self.is_silent() {
             let message = notice.written(self.is_local, &self.secrets);
