@@ -123,6 +123,8 @@ fn main() {
             auto_stop: false,
             env: BTreeMap::new(),
             started_at: chrono::DateTime::UNIX_EPOCH,
+            unknown_launches: Vec::new(),
+            force: false,
             provenance: BTreeMap::new(),
         };
         let start = Instant::now();

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck disable=SC2154 # answer, proc: of a part that stands before this one
 # Runs one job under its ceiling, records how it ended, then stops the pod if asked to.
 # usage: job_wrapper.sh <dir> <pod_id> <ceiling_sec> <0|1> [workdir]
 # The files it writes into <dir> are described in remote/README.md.
@@ -7,41 +8,6 @@
 # which holds the ceiling; so whatever is in the session but not in the wrapper's group is the job.
 # The volume may be full or hang: nothing below waits for it without a bound before the pod stops.
 set -u
-
-# --- identity: the same text in every script that needs it; a unit test compares them ---
-# What is asked here is left in $answer: printing it would cost whoever asks a process.
-# Where there is no such folder, as on a Mac that stands in for a pod, ps is asked.
-proc=${PODTETHER_PROC:-/proc}
-
-# When process $1 started, as one word; fails when it is gone. A zombie is gone: it answers
-# `kill -0` for ever in a container whose first process never reaps (A16).
-start_of() {
-  local stat=''
-  answer=
-  if [ -d "$proc/self" ]; then
-    { IFS= read -r -d '' stat <"$proc/$1/stat"; } 2>/dev/null
-    [ -n "$stat" ] || return 1
-    # The name in parentheses may hold anything; what follows it are plain words, 20th is the start.
-    # shellcheck disable=SC2086
-    set -- ${stat##*) }
-    case $1 in Z | X) return 1 ;; esac
-    answer=${20}
-  else
-    case $(ps -o stat= -p "$1" 2>/dev/null) in '' | Z*) return 1 ;; esac
-    answer=$(LC_ALL=C ps -o lstart= -p "$1" | tr -s ' \n' '_')
-  fi
-}
-
-# What tells this boot from every other.
-boot_id() {
-  answer=
-  { read -r answer <"${PODTETHER_BOOT_ID:-}"; } 2>/dev/null
-  [ -n "$answer" ] || { read -r answer <"$proc/sys/kernel/random/boot_id"; } 2>/dev/null
-  [ -n "$answer" ] || answer=$(sysctl -n kern.bootsessionuuid 2>/dev/null) ||
-    answer=$(sysctl -n kern.boottime 2>/dev/null | tr -cd '0-9')
-  answer=${answer:-unknown-boot}
-}
-# --- end of identity ---
 
 # Runs a command for at most $1 seconds. It may live on: a process in D state cannot be killed (E14).
 within() {
@@ -56,19 +22,6 @@ within() {
   done
   wait "$worker"
 }
-
-# --- clock: the same text in every script that needs it; a unit test compares them ---
-# Hundredths of a second on a clock that is never set back, where there is one.
-ticks() {
-  answer=
-  { read -r answer _ <"$proc/uptime"; } 2>/dev/null
-  answer=${answer/./}
-  case $answer in
-    '' | *[!0-9]*) answer=$(($(date +%s) * 100)) ;;
-    *) answer=$((10#$answer)) ;;
-  esac
-}
-# --- end of clock ---
 
 # Writes $2 as the one line of file $1: a reader sees all of it or nothing (E05), and a full disk
 # leaves no empty file behind (E04).

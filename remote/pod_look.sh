@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck disable=SC2154 # proc: of a part that stands before this one
 # One look at a pod, for a program to read: which pod this is, what it has and does, which jobs live,
 # and how one job is.
 # usage: pod_look.sh <mount> <pod_id> <token> <seconds> <read|write|who> <job id|-> <max_bytes> <log_offset|->
@@ -12,131 +13,6 @@
 # "volume=unresponsive" or "gpu_state=unresponsive" stands where "answers" would, and the rest is told
 # all the same. Nothing in this process itself touches the volume.
 set -u
-
-# --- identity: the same text in every script that needs it; a unit test compares them ---
-# What is asked here is left in $answer: printing it would cost whoever asks a process.
-# Where there is no such folder, as on a Mac that stands in for a pod, ps is asked.
-proc=${PODTETHER_PROC:-/proc}
-
-# When process $1 started, as one word; fails when it is gone. A zombie is gone: it answers
-# `kill -0` for ever in a container whose first process never reaps (A16).
-start_of() {
-  local stat=''
-  answer=
-  if [ -d "$proc/self" ]; then
-    { IFS= read -r -d '' stat <"$proc/$1/stat"; } 2>/dev/null
-    [ -n "$stat" ] || return 1
-    # The name in parentheses may hold anything; what follows it are plain words, 20th is the start.
-    # shellcheck disable=SC2086
-    set -- ${stat##*) }
-    case $1 in Z | X) return 1 ;; esac
-    answer=${20}
-  else
-    case $(ps -o stat= -p "$1" 2>/dev/null) in '' | Z*) return 1 ;; esac
-    answer=$(LC_ALL=C ps -o lstart= -p "$1" | tr -s ' \n' '_')
-  fi
-}
-
-# What tells this boot from every other.
-boot_id() {
-  answer=
-  { read -r answer <"${PODTETHER_BOOT_ID:-}"; } 2>/dev/null
-  [ -n "$answer" ] || { read -r answer <"$proc/sys/kernel/random/boot_id"; } 2>/dev/null
-  [ -n "$answer" ] || answer=$(sysctl -n kern.bootsessionuuid 2>/dev/null) ||
-    answer=$(sysctl -n kern.boottime 2>/dev/null | tr -cd '0-9')
-  answer=${answer:-unknown-boot}
-}
-# --- end of identity ---
-
-# --- liveness: the same text in every script that needs it; a unit test compares them ---
-# What became of the process that wrote the pid line $1: alive, dead, reused, other_boot or
-# malformed. Never by the bare pid: containers hand out low numbers again (A17).
-liveness() {
-  # shellcheck disable=SC2086
-  set -f && set -- $1 && set +f
-  case ${1:-x} in *[!0-9]*) set -- ;; esac
-  [ $# -eq 3 ] || { answer=malformed && return; }
-  boot_id
-  [ "$3" = "$answer" ] || { answer=other_boot && return; }
-  start_of "$1" || { answer=dead && return; }
-  if [ "$answer" = "$2" ]; then answer=alive; else answer=reused; fi
-}
-
-# Whether processes of a job live on whose wrapper is gone: members of its session outside the
-# wrapper's own process group. A session's number is not given out again while it has members.
-lives_on() {
-  local stat file
-  for file in "$proc"/[0-9]*/stat; do
-    stat=
-    { IFS= read -r -d '' stat <"$file"; } 2>/dev/null
-    # shellcheck disable=SC2086
-    set -- "$1" ${stat##*) }
-    case ${2:-X} in Z | X) continue ;; esac
-    [ "$5" != "$1" ] || [ "$4" = "$1" ] || return 0
-  done
-  return 1
-}
-# --- end of liveness ---
-
-# --- verdict: the same text in every script that needs it; a unit test compares them ---
-# Prints "<bytes> <seconds of the last write> <name>" for each of the files, and ends this process.
-stats() {
-  case $OSTYPE in
-    linux*) exec stat -L -c '%s %Y %n' -- "$@" ;;
-    *) exec stat -L -f '%z %m %N' -- "$@" ;;
-  esac
-} 2>/dev/null
-
-# Seconds since a file of the job folder $1 was written at $2, never below 0. The launch left a note of
-# the machine's uptime, written at $3 by the same clock: against it and against the note's own time
-# neither a clock that was set nor a volume whose clock is another can make a file hours older or
-# younger than it is (A14).
-age_of() {
-  local at='' boot='' now=''
-  { read -r at boot <"$1/launched/at" && read -r now _ <"$proc/uptime"; } 2>/dev/null
-  now=${now%%.*}
-  case $at$now in *[!0-9]*) at= ;; esac
-  boot_id
-  if [ -n "$at" ] && [ -n "$now" ] && [ -n "$3" ] && [ "$boot" = "$answer" ]; then
-    answer=$((10#$now - 10#$at - ($2 - $3)))
-  else
-    answer=$(($(date +%s) - $2))
-  fi
-  [ "$answer" -ge 0 ] || answer=0
-}
-
-# What is known of the job in folder $1: live, over or unknown. $lost is yes for one that lives on
-# without its wrapper. No process is started for a job that has an exit code, or a wrapper.
-verdict() {
-  local line='' code='' written='' note='' time name
-  lost=
-  # With an exit code the job is over, though its wrapper may still be stopping the pod.
-  { read -r -n 64 code <"$1/exit_code"; } 2>/dev/null
-  case $code in '' | *[!0-9]*) ;; *) answer=over && return ;; esac
-  if ! [ -e "$1/pid" ]; then
-    # Not launched yet, or launched this minute, or never come up.
-    answer=60
-    if [ -d "$1/launched" ]; then
-      while read -r _ time name; do
-        case $name in */launched/at) note=$time ;; *) written=$time ;; esac
-      done < <(stats "$1/launched" "$1/launched/at")
-      [ -z "$written" ] || age_of "$1" "$written" "$note"
-    fi
-    if [ "$answer" -lt 60 ]; then answer=live; else answer=over; fi
-    return
-  fi
-  # What cannot be read is no pid line.
-  { IFS= read -r -d '' -n 256 line <"$1/pid"; } 2>/dev/null
-  liveness "$line"
-  # shellcheck disable=SC2034 # only one of the scripts tells of $lost
-  case $answer in
-    alive) answer=live ;;
-    dead) if lives_on "${line%% *}"; then answer=live lost=yes; else answer=over; fi ;;
-    malformed) answer=unknown ;;
-    *) answer=over ;;
-  esac
-}
-# --- end of verdict ---
 
 # In base64 on one line; ends this process. GNU's breaks lines unless it is told not to, and BSD's cannot
 # be told.
@@ -182,127 +58,6 @@ show_code() {
 
 # Whether $1 is not there, as far as its folder can tell: an unmounted or stale volume cannot.
 is_absent() { ! [ -e "$1" ] && ! [ -L "$1" ] && ls -- "${1%/*}/." >/dev/null 2>&1; }
-
-# --- environment: the same text in every script that needs it; a unit test compares them ---
-# Prints the value of variable $1 of this pod: from the environment file, else from the first
-# process, else from our own environment. The file is read and never run: the provider's images write
-# it line by line while SSH already answers, so it may end in the middle of a word, and a value with
-# a quote or a `$` makes it something else than it says. Taken are `export NAME="…"`, `NAME='…'` and
-# `NAME=…`; the last one counts. A value whose end is missing is none.
-pod_variable() {
-  local line value found='' whole=1 quote='"' dollar='$' tick='`' slash="\\"
-  while IFS= read -r line || { whole='' && [ -n "$line" ]; }; do
-    line=${line%$'\r'}
-    line=${line#"${line%%[![:space:]]*}"}
-    line=${line#export }
-    line=${line#declare -x }
-    case $line in "$1="*) value=${line#*=} ;; *) continue ;; esac
-    case $value in
-      '"'*'"')
-        value=${value#\"} value=${value%\"}
-        value=${value//"$slash$quote"/$quote}
-        value=${value//"$slash$dollar"/$dollar}
-        value=${value//"$slash$tick"/$tick}
-        value=${value//"$slash$slash"/$slash}
-        ;;
-      "'"*"'") value=${value#\'} value=${value%\'} ;;
-      '"'* | "'"*) continue ;;
-      *) [ -n "$whole" ] || continue && value=${value%%[[:space:]]*} ;;
-    esac
-    found=$value
-  done 2>/dev/null <"${PODTETHER_RP_ENVIRONMENT:-/etc/rp_environment}"
-  # The first process of a local pod is the user's machine, whose key is none of ours.
-  if [ -z "$found" ] && [ -z "${PODTETHER_LOCAL_POD:-}" ]; then
-    found=$({ tr '\0' '\n' <"${PODTETHER_PROC:-/proc}/1/environ" | sed -n "s/^$1=//p" | head -n 1; } 2>/dev/null)
-  fi
-  printf '%s\n' "${found:-${!1:-}}"
-}
-# --- end of environment ---
-
-# --- clock: the same text in every script that needs it; a unit test compares them ---
-# Hundredths of a second on a clock that is never set back, where there is one.
-ticks() {
-  answer=
-  { read -r answer _ <"$proc/uptime"; } 2>/dev/null
-  answer=${answer/./}
-  case $answer in
-    '' | *[!0-9]*) answer=$(($(date +%s) * 100)) ;;
-    *) answer=$((10#$answer)) ;;
-  esac
-}
-# --- end of clock ---
-
-# --- watchdog folder: the same text in every script that needs it; a unit test compares them ---
-# On the container disk: a volume that hangs must not keep the watchdog from anything, and what a boot
-# left behind is gone with the next one.
-folder="${TMPDIR:-/tmp}/podtether/watchdog"
-
-# What tells this start of the container from every other.
-this_boot() {
-  local boot
-  boot_id
-  boot=$answer
-  start_of 1
-  answer=$boot/$answer
-}
-
-# In how many seconds the moment in file $1 comes, below 0 when it has passed; nothing when the
-# file holds none of this boot. Moments are counted on the machine's uptime: no clock that is set
-# moves them.
-seconds_to() {
-  local boot='' at=''
-  { read -r boot at <"$folder/$1"; } 2>/dev/null
-  this_boot
-  [ "$boot" = "$answer" ] || at=
-  answer=
-  case $at in '' | *[!0-9]* | ???????????????*) return ;; esac
-  ticks
-  answer=$(((10#$at - answer) / 100))
-}
-
-# Writes the moment in $2 seconds into file $1, whole or not at all.
-set_moment() {
-  local boot
-  this_boot
-  boot=$answer
-  ticks
-  printf '%s %s\n' "$boot" "$((answer + $2 * 100))" >"$folder/$1.part.$$" &&
-    mv -f "$folder/$1.part.$$" "$folder/$1"
-}
-# --- end of watchdog folder ---
-
-# --- watchdog report: the same text in every script that needs it; a unit test compares them ---
-# Prints what is known of the watchdog, as "watchdog…=" lines.
-report_watchdog() {
-  local at='' boot='' line='' name room
-  if ! [ -O "$folder/pid" ]; then
-    echo watchdog=none
-    return
-  fi
-  { IFS= read -r -d '' -n 256 line <"$folder/pid"; } 2>/dev/null
-  liveness "$line"
-  echo "watchdog=$answer"
-  for name in terms verdict heartbeat; do
-    room=4096
-    while [ "$room" -gt 0 ] && { IFS= read -r -n "$room" line || [ -n "$line" ]; }; do
-      room=$((room - ${#line} - 1))
-      # A decision may hold anything, an answer has one line for each value.
-      line=${line//$'\r'/}
-      case ${line%%=*} in "$line" | *[!a-z_]*) ;; *) echo "watchdog_$line" ;; esac
-    done 2>/dev/null <"$folder/$name"
-  done
-  for name in deadline lease probed; do
-    seconds_to "$name"
-    echo "watchdog_${name}_in_s=$answer"
-  done
-  { read -r boot at <"$folder/looked"; } 2>/dev/null
-  this_boot
-  if [ "$boot" = "$answer" ]; then
-    ticks
-    echo "watchdog_age_s=$(((answer - at) / 100))"
-  fi
-}
-# --- end of watchdog report ---
 
 gpus() {
   local line
@@ -410,6 +165,7 @@ job() {
     if is_absent "$dir" || { is_absent "${dir%/*}"; }; then echo exists=no; else echo exists=unknown; fi
     return
   fi
+  if is_called_off "$dir"; then echo exists=no && return; fi
   echo exists=yes
   if [ -e "$dir/pid" ]; then
     { IFS= read -r -d '' -n 256 line <"$dir/pid"; } 2>/dev/null
@@ -475,7 +231,7 @@ job_beside() {
 }
 
 volume() {
-  local kind=missing root='' device=''
+  local kind=missing root='' device='' token
   if [ -L "$mount" ] && [ -d "$mount" ]; then
     kind=symlink
   elif [ -d "$mount" ]; then
@@ -486,7 +242,10 @@ volume() {
   free_kib "$mount"
   echo "mount_free_kib=$answer"
   if [ "$kind" != missing ]; then
-    identity "$mount" "$1"
+    # D08: an identity on the container disk would make a pull take it for the volume. A local pod is no
+    # container; its mount is a folder of this machine.
+    if [ "$kind" != same_device ] || [ -n "${PODTETHER_LOCAL_POD:-}" ]; then token=$1; else token=; fi
+    identity "$mount" "$token"
     if [ "$how" = write ]; then writable "$mount"; fi
   fi
   [ "$how" != who ] || return 0

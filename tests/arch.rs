@@ -330,7 +330,9 @@ fn every_remote_script_is_named_in_the_contract_and_in_the_code() {
     let contract = fs::read_to_string(root().join("remote/README.md")).unwrap();
     let sources: String =
         source_files().iter().map(|path| fs::read_to_string(path).unwrap()).collect();
-    for entry in fs::read_dir(root().join("remote")).unwrap() {
+    let scripts =
+        ["remote", "remote/shared"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    for entry in scripts.into_iter().flatten() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         if name.ends_with(".sh") {
             assert!(contract.contains(&name), "remote/README.md does not name {name}");

@@ -7,6 +7,8 @@ use std::fmt;
 pub struct Script {
     /// File name in `remote/`, such as `job_wrapper.sh`.
     pub name: &'static str,
+    /// The files below `remote/` that [`Self::text`] is made of, in order; the last one is the script.
+    pub parts: &'static [&'static str],
     /// The whole text.
     pub text: &'static str,
 }
@@ -61,13 +63,13 @@ impl RemoteCommand {
 
 impl fmt::Display for RemoteCommand {
     /// The command for people: as [`Self::to_wire`], with a script's text written as
-    /// `"$(cat remote/NAME)"`, which a shell beside `remote/` expands to the very same command.
+    /// `"$(cat remote/NAME)"` with the parts before it, which a shell beside `remote/` expands to the very same command.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(script) = self.script else { return f.write_str(&self.to_wire()) };
+        let files: String = script.parts.iter().map(|part| format!(" remote/{part}")).collect();
         write!(
             f,
-            "bash -c \"$(cat remote/{})\" {}",
-            script.name,
+            "bash -c \"$(cat{files})\" {}",
             join_quoted(self.argv[3..].iter().map(String::as_str))
         )
     }
@@ -127,9 +129,13 @@ mod tests {
 
     #[test]
     fn a_script_is_shown_by_name_and_sent_whole() {
-        const SCRIPT: Script = Script { name: "x.sh", text: "echo \"$1\"\n" };
+        const SCRIPT: Script =
+            Script { name: "x.sh", parts: &["shared/y.sh", "x.sh"], text: "echo \"$1\"\n" };
         let command = RemoteCommand::script(SCRIPT, ["a b"]);
-        assert_eq!(command.to_string(), "bash -c \"$(cat remote/x.sh)\" x.sh 'a b'");
+        assert_eq!(
+            command.to_string(),
+            "bash -c \"$(cat remote/shared/y.sh remote/x.sh)\" x.sh 'a b'"
+        );
         assert_eq!(command.to_wire(), "bash -c 'echo \"$1\"\n' x.sh 'a b'");
     }
 }

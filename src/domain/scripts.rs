@@ -1,32 +1,75 @@
-//! The scripts of `remote/`, whole. They are copied or sent as they are and take arguments.
+//! The scripts of `remote/`, whole. They are copied or sent as they are and take arguments. A script
+//! travels alone, so what several of them need, a file in `remote/shared/`, is put before each.
 
 use super::Script;
 
 macro_rules! script {
-    ($name:literal) => {
-        Script { name: $name, text: include_str!(concat!("../../remote/", $name)) }
+    ($name:literal $(, $part:literal)*) => {
+        Script {
+            name: $name,
+            parts: &[$(concat!("shared/", $part),)* $name],
+            text: concat!(
+                $(include_str!(concat!("../../remote/shared/", $part)),)*
+                include_str!(concat!("../../remote/", $name))
+            ),
+        }
     };
 }
 
 /// `<dir> <pod_id> <ceiling_sec> <0|1> [workdir]`: runs one job. Lives in a file on the volume.
-pub const JOB_WRAPPER: Script = script!("job_wrapper.sh");
+pub const JOB_WRAPPER: Script = script!("job_wrapper.sh", "identity.sh", "clock.sh");
 /// `<pod_id>`: stops the pod from inside. Lives in a file beside [`JOB_WRAPPER`].
-pub const STOP_POD: Script = script!("stop_pod.sh");
+pub const STOP_POD: Script = script!("stop_pod.sh", "environment.sh", "curl_key.sh");
 /// `<path> <octal mode> <bytes>`: stdin into a file, all of it or nothing.
 pub const PLACE_FILE: Script = script!("place_file.sh");
 /// `<job dir> <script dir> <pod_id> <ceiling_sec> <0|1> <workdir>`: starts a job at most once.
 pub const LAUNCH_JOB: Script = script!("launch_job.sh");
+/// `<job dir> <0|1>`: sees to it that a launch of unknown outcome starts nothing any more.
+pub const CALL_OFF_LAUNCH: Script =
+    script!("call_off_launch.sh", "identity.sh", "liveness.sh", "verdict.sh");
 /// `watch <pod id> <mount> <idle s> <tick s> <deadline s>`, or `probe <pod id>`: stops the pod when
 /// nobody uses it. Lives in a file off the volume.
-pub const IDLE_WATCHDOG: Script = script!("idle_watchdog.sh");
+pub const IDLE_WATCHDOG: Script = script!(
+    "idle_watchdog.sh",
+    "identity.sh",
+    "liveness.sh",
+    "verdict.sh",
+    "clock.sh",
+    "environment.sh",
+    "curl_key.sh",
+    "watchdog_folder.sh"
+);
 /// `<pod id> <mount> <idle s> <tick s> <deadline s> <version>`, [`IDLE_WATCHDOG`] and [`STOP_POD`] on
 /// stdin: starts the watchdog and tells what its stop path has.
-pub const ARM_WATCHDOG: Script = script!("arm_watchdog.sh");
+pub const ARM_WATCHDOG: Script = script!(
+    "arm_watchdog.sh",
+    "identity.sh",
+    "liveness.sh",
+    "clock.sh",
+    "watchdog_folder.sh",
+    "watchdog_report.sh"
+);
 /// `<seconds>`: says to the watchdog that somebody supervises the pod.
-pub const RENEW_LEASE: Script = script!("renew_lease.sh");
+pub const RENEW_LEASE: Script = script!(
+    "renew_lease.sh",
+    "identity.sh",
+    "liveness.sh",
+    "clock.sh",
+    "watchdog_folder.sh",
+    "watchdog_report.sh"
+);
 /// `<mount> <pod_id> <token> <seconds> <read|write> <job id|-> <max_bytes> <log_offset|->`: which pod
 /// this is, what it has, which jobs live, and how one job is.
-pub const POD_LOOK: Script = script!("pod_look.sh");
+pub const POD_LOOK: Script = script!(
+    "pod_look.sh",
+    "identity.sh",
+    "liveness.sh",
+    "verdict.sh",
+    "environment.sh",
+    "clock.sh",
+    "watchdog_folder.sh",
+    "watchdog_report.sh"
+);
 /// `<folder> <mark> <command line>`: runs somebody's command line in a folder.
 pub const RUN_IN: Script = script!("run_in.sh");
 /// `<mark> <seconds>`: ends what [`RUN_IN`] has begun.
@@ -38,39 +81,10 @@ pub const AWAIT_EXIT: Script = script!("await_exit.sh");
 mod tests {
     use super::*;
 
-    fn block(script: Script, name: &str) -> Option<&'static str> {
-        let start = script.text.find(&format!("# --- {name}:"))?;
-        let end = script.text.find(&format!("# --- end of {name} ---"))?;
-        script.text.get(start..end)
-    }
-
     /// The worst case of a launch is reckoned with this grace.
     #[test]
     fn the_wrapper_waits_as_long_as_the_budget_says() {
         let grace = crate::domain::Ceiling::KILL_GRACE_SEC;
         assert!(JOB_WRAPPER.text.contains(&format!("${{PODTETHER_KILL_GRACE_SEC:-{grace}}}")));
-    }
-
-    /// The scripts travel alone and cannot share a file, so they share a text.
-    #[test]
-    fn every_script_judges_a_process_by_the_same_text() {
-        let reporting = vec![ARM_WATCHDOG, RENEW_LEASE, POD_LOOK];
-        let watching = vec![IDLE_WATCHDOG, ARM_WATCHDOG, RENEW_LEASE, POD_LOOK];
-        let with_the_wrapper = [&watching[..], &[JOB_WRAPPER]].concat();
-        for (name, scripts) in [
-            ("identity", with_the_wrapper.clone()),
-            ("liveness", watching.clone()),
-            ("verdict", vec![POD_LOOK, IDLE_WATCHDOG]),
-            ("clock", with_the_wrapper),
-            ("environment", vec![STOP_POD, IDLE_WATCHDOG, POD_LOOK]),
-            ("key for curl", vec![STOP_POD, IDLE_WATCHDOG]),
-            ("watchdog folder", watching),
-            ("watchdog report", reporting),
-        ] {
-            let texts: Vec<&str> =
-                scripts.iter().map(|script| block(*script, name).unwrap()).collect();
-            assert!(texts[0].len() > 200, "{name}");
-            assert!(texts.iter().all(|text| *text == texts[0]), "{name} differs");
-        }
     }
 }

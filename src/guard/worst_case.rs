@@ -148,7 +148,12 @@ impl Lines {
         match end {
             JobEnd::Left => self.unwatched(fuse, Duration::ZERO),
             JobEnd::AutoStop => {
-                let label = "the pod's own auto-stop, up to its last try (its way is not proven)";
+                let label = match fuse {
+                    Fuse::Proven { .. } => "the pod's own auto-stop, up to its last try",
+                    Fuse::Unproven { .. } => {
+                        "the pod's own auto-stop, up to its last try (no proven fuse comes after it)"
+                    }
+                };
                 self.add(Part::After, label, JobEnd::AUTO_STOP_MAX);
                 self.slower_fuse(fuse, JobEnd::AUTO_STOP_MAX);
             }

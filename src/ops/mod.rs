@@ -34,6 +34,7 @@ mod sync;
 mod terminate;
 mod unaccounted;
 mod unexplained;
+mod unknown_launches;
 mod unseen;
 mod usable;
 mod view;

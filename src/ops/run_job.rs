@@ -77,6 +77,8 @@ pub(crate) struct PlannedJob {
     approved: crate::guard::Approved,
     /// The volume as it looked, which was good enough.
     health: VolumeHealth,
+    /// Launches of unknown outcome that its first steps call off, by their number in the journal.
+    unknown_launches: Vec<u64>,
     /// Held from the look at the live jobs to the launch (B05).
     turn: Mutex<Option<Held>>,
 }
@@ -88,6 +90,7 @@ pub(super) struct DraftedJob {
     pod: Pod,
     id: JobId,
     ceiling: Ceiling,
+    unknown_launches: Vec<u64>,
     turn: Option<Held>,
 }
 
@@ -133,11 +136,12 @@ impl Tether {
         request: &RunJobRequest,
         end: JobEnd,
     ) -> Result<PlannedJob, Failure> {
-        let DraftedJob { draft, facts, pod, id, ceiling, turn } =
+        let DraftedJob { draft, facts, pod, id, ceiling, unknown_launches, turn } =
             self.draft_job(request, end).await?;
         let (vehicle, health) = (draft.vehicle.clone(), facts.volume_health.clone());
         let approved = self.review_spend(draft, facts).await?;
-        Ok(PlannedJob { vehicle, pod, id, ceiling, approved, health, turn: Mutex::new(turn) })
+        let turn = Mutex::new(turn);
+        Ok(PlannedJob { vehicle, pod, id, ceiling, approved, health, unknown_launches, turn })
     }
 
     /// The same before the rules have seen it.
@@ -170,6 +174,7 @@ impl Tether {
         facts.spend.fuse = self.once_extended(fuse, ceiling, end);
         let started_at = self.clock.now();
         let id = JobId::new(started_at, &name, rand::rng().random::<u16>());
+        let (unknown_launches, called_off) = self.unknown_launches(&pod);
         let spec = LaunchSpec {
             pod: pod.id.clone(),
             mount: vehicle.volume_mount_path.clone(),
@@ -181,6 +186,8 @@ impl Tether {
             auto_stop: request.auto_stop,
             env: BTreeMap::new(),
             started_at,
+            unknown_launches: called_off,
+            force: request.force,
             provenance: BTreeMap::from([
                 ("podtether".to_owned(), env!("CARGO_PKG_VERSION").into()),
                 ("vehicle".to_owned(), vehicle.name.0.clone().into()),
@@ -190,7 +197,7 @@ impl Tether {
         let intent = Intent::Launch { force: request.force, ceiling, end };
         let draft =
             plan::on_pod(&vehicle, request.vehicle.is_some(), intent, steps, Some(pod.price));
-        Ok(DraftedJob { draft, facts, pod, id, ceiling, turn })
+        Ok(DraftedJob { draft, facts, pod, id, ceiling, unknown_launches, turn })
     }
 
     /// Starts a planned job.
@@ -205,6 +212,7 @@ impl Tether {
         let launched =
             apply::apply(&job.approved, &self.ports(&job.vehicle, Some(&*shell), None)).await;
         self.launched(promise, job, &launched);
+        self.note_called_off(&job.pod, &job.unknown_launches, &launched);
         // The next session sees the job now, if there is one.
         drop(job.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
         let outcomes = launched.map_err(|error| {

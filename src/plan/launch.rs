@@ -42,6 +42,10 @@ pub struct LaunchSpec {
     pub env: BTreeMap<String, String>,
     /// When it is launched.
     pub started_at: DateTime<Utc>,
+    /// Launches on this pod whose outcome nobody knows: they must not start anything after this one.
+    pub unknown_launches: Vec<JobId>,
+    /// Whether it is launched although another job lives.
+    pub force: bool,
     /// Where the job comes from.
     pub provenance: BTreeMap<String, serde_json::Value>,
 }
@@ -66,14 +70,12 @@ pub fn launch_steps(spec: &LaunchSpec) -> Vec<PodStep> {
         command,
         timeout,
     };
-    let mut steps: Vec<PodStep> = PLACED
-        .iter()
-        .map(|script| {
-            let path = format!("{script_dir}/{}", script.name);
-            let label = format!("place {}", script.name);
-            step(label, place(path, "755", script.text.into()), PLACE_TIMEOUT)
-        })
-        .collect();
+    let mut steps: Vec<PodStep> = call_offs(spec);
+    steps.extend(PLACED.iter().map(|script| {
+        let path = format!("{script_dir}/{}", script.name);
+        let label = format!("place {}", script.name);
+        step(label, place(path, "755", script.text.into()), PLACE_TIMEOUT)
+    }));
     for (name, mode, text) in
         [("cmd.sh", "755", command_file(spec)), ("meta.json", "644", meta_file(spec))]
     {
@@ -93,6 +95,20 @@ pub fn launch_steps(spec: &LaunchSpec) -> Vec<PodStep> {
     );
     steps.push(step(format!("launch job {}", spec.job_id), launch, LAUNCH_TIMEOUT));
     steps
+}
+
+/// A process that died in the middle of a launch may have left its last command on the way.
+fn call_offs(spec: &LaunchSpec) -> Vec<PodStep> {
+    let call_off = |job: &JobId| PodStep {
+        pod: spec.pod.clone(),
+        label: format!("call off the launch of job {job}, whose outcome is not known"),
+        command: RemoteCommand::script(
+            scripts::CALL_OFF_LAUNCH,
+            [job_dir(&spec.mount, job), u8::from(spec.force).to_string()],
+        ),
+        timeout: PLACE_TIMEOUT,
+    };
+    spec.unknown_launches.iter().map(call_off).collect()
 }
 
 fn place(path: String, mode: &str, text: String) -> RemoteCommand {
@@ -179,8 +195,24 @@ mod tests {
             auto_stop: true,
             env: BTreeMap::from([("A".to_owned(), "it's $(id)".to_owned())]),
             started_at,
+            unknown_launches: Vec::new(),
+            force: false,
             provenance: BTreeMap::from([("seed".to_owned(), serde_json::json!(1))]),
         }
+    }
+
+    /// F04: what may still be on its way from a session that died is called off before anything else.
+    #[test]
+    fn a_launch_of_unknown_outcome_is_called_off_first() {
+        let unknown = JobId::parse("20260703-125000_train_00aa").unwrap();
+        let spec = LaunchSpec { unknown_launches: vec![unknown], force: true, ..spec() };
+        let steps = launch_steps(&spec);
+        assert_eq!(steps.len(), 6);
+        let first = steps[0].command.argv();
+        assert_eq!(
+            first[3..],
+            ["call_off_launch.sh", "/work space/jobs/20260703-125000_train_00aa", "1"]
+        );
     }
 
     /// The wrapper reads its script from the volume, so the folder's name is part of the steps.

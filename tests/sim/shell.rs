@@ -111,6 +111,8 @@ impl SimShell {
             place(&mut world, args, stdin)
         } else if name == scripts::LAUNCH_JOB.name {
             self.launch(&mut world, args)
+        } else if name == scripts::CALL_OFF_LAUNCH.name {
+            self.call_off(&mut world, args)
         } else {
             // The list of a folder that is not there.
             Ended(3, String::new())
@@ -154,6 +156,9 @@ impl SimShell {
         if needs.iter().any(|file| !world.placed.contains(file)) {
             return Ended(1, String::new());
         }
+        if world.called_off.contains(*dir) {
+            return Ended(1, String::new());
+        }
         if world.jobs.iter().any(|job| job.dir == *dir) {
             return Ended(0, "already_started\n".to_owned());
         }
@@ -181,6 +186,19 @@ impl SimShell {
         Ended(0, "launched 4711\n".to_owned())
     }
 
+    fn call_off(&self, world: &mut World, args: &[&str]) -> Ended {
+        let [dir, force] = args else { return Ended(2, String::new()) };
+        let (now, run) = (world.truth(), self.run_of(world));
+        let Some(job) = world.jobs.iter().find(|job| job.dir == *dir) else {
+            world.called_off.insert((*dir).to_owned());
+            return Ended(0, "called_off\n".to_owned());
+        };
+        if job.ends > now && Some(job.run) == run {
+            return Ended(if *force == "1" { 0 } else { 6 }, "live\n".to_owned());
+        }
+        Ended(0, "over\n".to_owned())
+    }
+
     fn live(&self, world: &World) -> String {
         let (now, run) = (world.truth(), self.run_of(world));
         let lives = |job: &&SimJob| job.pod == self.pod && Some(job.run) == run && job.ends > now;
@@ -192,7 +210,8 @@ impl SimShell {
 
     fn status(&self, world: &World, dir: &str) -> String {
         let job = world.jobs.iter().find(|job| job.dir == dir);
-        let is_placed = world.placed.contains(&format!("{dir}/cmd.sh"));
+        let is_off = world.called_off.contains(dir);
+        let is_placed = !is_off && world.placed.contains(&format!("{dir}/cmd.sh"));
         match job {
             None if is_placed => {
                 "exists=yes\nprocess=none\nexit_code=absent\nmeta=absent\nleftovers=absent\n"

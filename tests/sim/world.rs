@@ -53,6 +53,8 @@ pub struct World {
     pub volumes: Vec<SimVolume>,
     pub jobs: Vec<SimJob>,
     pub placed: BTreeSet<String>,
+    /// Folders of jobs whose launch was called off.
+    pub called_off: BTreeSet<String>,
     pub rate: UsdPerHour,
     pub bill_lag: Duration,
     pub promises: Promises,
@@ -100,6 +102,7 @@ impl World {
             volumes: Vec::new(),
             jobs: Vec::new(),
             placed: BTreeSet::new(),
+            called_off: BTreeSet::new(),
             rate,
             bill_lag,
             promises,

@@ -1,10 +1,11 @@
-//! Names that differ only by case, on a disk that takes them for one: each but the first gets a name of
+//! Names that differ only by case or by how an accent is written, on a disk that takes them for one: each but the first gets a name of
 //! its own here, and comes in a turn of its own, so that none overwrites another on its way in.
 
 use super::manifest::{Entry, Manifest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use unicode_normalization::UnicodeNormalization as _;
 
 /// Under which names the pod's paths are kept here.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +17,7 @@ pub(super) struct LocalNames {
 }
 
 impl LocalNames {
-    /// Names for a disk that is blind to case.
+    /// Names for a disk that is blind to case and to the form of an accent.
     pub(super) fn blind(manifest: &Manifest) -> Self {
         let groups = groups(manifest);
         let index: BTreeMap<&Path, usize> = groups
@@ -31,7 +32,7 @@ impl LocalNames {
         for part in parts.iter().filter(|_| !index.is_empty()) {
             let mut here = names.of(part);
             for number in 2.. {
-                let blind = here.to_string_lossy().to_lowercase();
+                let blind = folded(&here);
                 let is_own = number == 2 || !groups.contains_key(&blind);
                 if is_own && taken.insert(blind) {
                     break;
@@ -99,7 +100,13 @@ impl LocalNames {
     }
 }
 
-/// Paths and their folders, by what a disk that is blind to case takes them for.
+/// What such a disk goes by: APFS and HFS+ compare names without regard to case and to whether `é` is
+/// one character or two (Apple, "Frequently Asked Questions" of the APFS guide).
+fn folded(path: &Path) -> String {
+    path.to_string_lossy().nfd().flat_map(char::to_lowercase).nfc().collect()
+}
+
+/// Paths and their folders, by what a disk that is blind takes them for.
 fn groups(manifest: &Manifest) -> BTreeMap<String, Vec<&Path>> {
     let mut groups: BTreeMap<String, Vec<&Path>> = BTreeMap::new();
     for (path, entry) in &manifest.entries {
@@ -108,7 +115,7 @@ fn groups(manifest: &Manifest) -> BTreeMap<String, Vec<&Path>> {
         }
         // Folders too: `A/x` and `a/y` would end in one folder.
         for part in path.ancestors().filter(|part| !part.as_os_str().is_empty()) {
-            let group = groups.entry(part.to_string_lossy().to_lowercase()).or_default();
+            let group = groups.entry(folded(part)).or_default();
             if !group.contains(&part) {
                 group.push(part);
             }
@@ -152,13 +159,20 @@ mod tests {
             (here("D/x"), here("d/x"), here("d/y")),
             ("D/x".into(), "d~2/x".into(), "d~2/y".into())
         );
-        let all: BTreeSet<String> = list
-            .entries
-            .keys()
-            .map(|path| names.of(path).to_string_lossy().to_lowercase())
-            .collect();
+        let all: BTreeSet<String> =
+            list.entries.keys().map(|path| folded(&names.of(path))).collect();
         assert_eq!(all.len(), list.entries.len());
         assert!(!names.is_apart(Path::new("b")) && names.is_apart(Path::new("d/y")));
+    }
+
+    /// What a pod wrote on Linux and what a Mac user sent there may spell one word in two ways.
+    #[test]
+    fn an_accent_in_two_forms_is_one_name() {
+        let list = manifest(&["e\u{301}t\u{e9}", "\u{c9}t\u{e9}"]);
+        let names = LocalNames::blind(&list);
+        let here: BTreeSet<String> =
+            list.entries.keys().map(|path| folded(&names.of(path))).collect();
+        assert_eq!(here.len(), 2);
     }
 
     #[test]
@@ -174,8 +188,7 @@ mod tests {
                 let keys = list.entries.keys().flat_map(|path| path.ancestors());
                 let spelt: BTreeSet<&Path> =
                     keys.filter(|part| list.entries.contains_key(*part)).collect();
-                let blind: BTreeSet<String> =
-                    spelt.iter().map(|path| path.to_string_lossy().to_lowercase()).collect();
+                let blind: BTreeSet<String> = spelt.iter().map(|path| folded(path)).collect();
                 assert_eq!(blind.len(), spelt.len(), "turn {turn} of {paths:?}");
             }
             assert_eq!(turns.values().map(|list| list.entries.len()).sum::<usize>(), paths.len());

@@ -11,8 +11,11 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// The script that makes the list.
-pub const MANIFEST: Script =
-    Script { name: "manifest.sh", text: include_str!("../../../remote/manifest.sh") };
+pub const MANIFEST: Script = Script {
+    name: "manifest.sh",
+    parts: &["manifest.sh"],
+    text: include_str!("../../../remote/manifest.sh"),
+};
 
 /// A list longer than this many bytes is refused; it would be some two million files.
 const LONGEST: usize = 256 << 20;

@@ -69,8 +69,9 @@ pub struct PullRequest {
     pub settled: Duration,
     /// Bytes that have to stay free here.
     pub keep_free: u64,
-    /// Whether names that differ only by case are one file here; `None` finds out.
-    pub case_blind: Option<bool>,
+    /// Whether names that differ only by case, or by the form of an accent, are one file here; `None`
+    /// finds out.
+    pub name_blind: Option<bool>,
 }
 
 impl PullRequest {
@@ -99,7 +100,7 @@ impl PullRequest {
             rehash: false,
             settled: Duration::from_secs(60),
             keep_free: 100 << 20,
-            case_blind: None,
+            name_blind: None,
         }
     }
 }

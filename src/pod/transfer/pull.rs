@@ -49,12 +49,12 @@ pub async fn pull(
         Some(path) if !request.rehash => Verified::read(path, folder),
         _ => Verified::default(),
     });
-    let case_blind = match request.case_blind {
+    let name_blind = match request.name_blind {
         Some(known) => known,
-        None => staging.is_case_blind()?,
+        None => staging.is_name_blind()?,
     };
     let local = |manifest: &Manifest| {
-        let names = if case_blind { LocalNames::blind(manifest) } else { LocalNames::default() };
+        let names = if name_blind { LocalNames::blind(manifest) } else { LocalNames::default() };
         Arc::new(Local { dir: dir.clone(), names, check: request.check })
     };
     let mut here = local(&before);

@@ -5,8 +5,11 @@ use crate::domain::{RemoteCommand, Script};
 use crate::pod::{ExecLimits, ExecStatus, Shell, ShellError};
 use std::time::Duration;
 
-const INSTALL_RSYNC: Script =
-    Script { name: "install_rsync.sh", text: include_str!("../../../remote/install_rsync.sh") };
+const INSTALL_RSYNC: Script = Script {
+    name: "install_rsync.sh",
+    parts: &["install_rsync.sh"],
+    text: include_str!("../../../remote/install_rsync.sh"),
+};
 
 /// How long the pod may take to install it. A mirror that does not answer must not hold up a pull
 /// that tar can carry.

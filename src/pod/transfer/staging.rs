@@ -72,11 +72,12 @@ impl Staging {
         self.root.join(name)
     }
 
-    /// Whether names that differ only by case are one file here, as on a Mac's usual disk.
-    pub(super) fn is_case_blind(&self) -> Result<bool, TransferError> {
-        let upper = self.root.join("CaseProbe");
-        fs::write(&upper, "").map_err(|error| TransferError::local("writing", &upper, error))?;
-        Ok(self.root.join("caseprobe").exists())
+    /// Whether names that differ only by case, or by the form of an accent, are one file here, as on
+    /// a Mac's usual disk.
+    pub(super) fn is_name_blind(&self) -> Result<bool, TransferError> {
+        let probe = self.root.join("Prob\u{e9}");
+        fs::write(&probe, "").map_err(|error| TransferError::local("writing", &probe, error))?;
+        Ok(["prob\u{e9}", "Probe\u{301}"].iter().any(|name| self.root.join(name).exists()))
     }
 
     /// Removes the folder, once everything has been put in place.

@@ -5,8 +5,11 @@ use crate::domain::{RemoteCommand, Script};
 use bytes::Bytes;
 
 /// The script that writes the mark and becomes the program.
-pub(super) const CLEAN_STREAM: Script =
-    Script { name: "clean_stream.sh", text: include_str!("../../../remote/clean_stream.sh") };
+pub(super) const CLEAN_STREAM: Script = Script {
+    name: "clean_stream.sh",
+    parts: &["clean_stream.sh"],
+    text: include_str!("../../../remote/clean_stream.sh"),
+};
 
 /// Of characters that no shell cares about, and that no greeting has.
 const MARK: &str = "podtether-5d1c4f0e93b7-stream.";

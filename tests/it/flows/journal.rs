@@ -163,3 +163,53 @@ async fn two_sessions_at_once_launch_one_job() {
     let failure = refused.into_iter().find_map(Result::err).unwrap();
     assert_eq!(failure.kind, FailureKind::Refused, "{failure:?}");
 }
+
+/// F04: a session died with the launch of a job sent and not begun. The next launch calls it off, shows
+/// that in its dry run, and gives back what was held for it; whatever arrives late starts nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_launch_that_a_dead_session_left_on_its_way_is_called_off_by_the_next() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    let pod = fixture.running(&tether).await.pod.unwrap().id;
+    let request = RunJobRequest {
+        name: "train".to_owned(),
+        command: "sleep 1000".to_owned(),
+        ..RunJobRequest::default()
+    };
+    let plan = RunJobRequest { dry_run: true, ..request.clone() };
+    let left = tether.run_job(&plan).await.unwrap();
+    let (launch, placed) = left.plan.as_ref().unwrap().split_last().unwrap();
+    let command = |step: &podtether::ops::StepView| step.command.clone().unwrap();
+    assert_eq!(placed.len(), 4);
+    // What the dead session had done by then.
+    let folder = fixture.volume().join("jobs").join(&left.job_id);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("cmd.sh"), "touch late\n").unwrap();
+    let action = Action::LaunchJob {
+        pod,
+        job: left.job_id.clone(),
+        ceiling_sec: 3600,
+        tail_sec: 600,
+        until: chrono::Utc::now() + chrono::TimeDelta::hours(2),
+    };
+    let vehicle = VEHICLE.to_owned();
+    let intend = |id| Event::Intend { id, vehicle, action, micros_per_hour: Some(690_000) };
+    fixture.ledger().intend(intend).unwrap();
+
+    let shown = tether.run_job(&plan).await.unwrap().plan.unwrap();
+    assert!(command(&shown[0]).contains("call_off_launch.sh"), "{shown:?}");
+    let answer = tether.run_job(&request).await.unwrap();
+    assert!(!answer.already_started);
+    assert_eq!(open_intents(&fixture), 0);
+    let status = tether.job_status(&left.job_id, 1, None).await.unwrap();
+    assert_eq!(status.state, podtether::domain::JobState::NotFound);
+    // The command that was on its way arrives now.
+    let late = std::process::Command::new("bash")
+        .args(["-c", &command(launch)])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert_eq!(late.status.code(), Some(1), "{late:?}");
+    assert!(String::from_utf8_lossy(&late.stderr).contains("was called off"), "{late:?}");
+    assert!(!folder.join("pid").exists());
+}

@@ -1,8 +1,10 @@
 //! A pod that no longer answers while its job is followed.
 
-use super::fixture::Fixture;
+use super::fixture::{Fixture, VEHICLE, exec};
 use super::signals::WAITS;
 use super::supervised::Run;
+use podtether::error::FailureKind;
+use podtether::ops::StopStatus;
 use rustix::process::Signal;
 use serde_json::json;
 use std::fs;
@@ -106,6 +108,41 @@ async fn a_pod_started_again_behind_its_back_is_found_at_its_new_address() {
         (&json!(true), &json!("stopped"))
     );
     assert_eq!(fixture.status().await, "EXITED");
+}
+
+/// F05: within a boot a pod keeps its host key. Who shows another one is not asked anything and gets
+/// nothing, and a stop, which goes by the provider, is not held up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_key_that_changes_in_mid_boot_ends_the_talk_and_not_the_stop() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    let pod = fixture.running(&tether).await.pod.unwrap();
+    let before = fixture.sessions(&pod.id.0).len();
+    // The machine at the address has another key than the one that was pinned: seen from here it is
+    // the same whether the key there or the pin here is the other one.
+    let pins = fixture.path("known_hosts");
+    let text = fs::read_to_string(&pins).unwrap();
+    let other = fixture.path("id_ed25519.pub");
+    let other = fs::read_to_string(&other).unwrap();
+    let other = other.split_whitespace().nth(1).unwrap();
+    let changed: String = text
+        .lines()
+        .map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            format!("{}\n", line.replace(words[2], other))
+        })
+        .collect();
+    assert_ne!(changed, text);
+    fs::write(&pins, changed).unwrap();
+    let later = fixture.tether().await;
+    let failure = later.exec_on_pod(&exec("touch was-here")).await.unwrap_err();
+    assert_eq!((failure.kind, failure.retryable), (FailureKind::HostKey, false), "{failure:?}");
+    assert!(failure.hint.contains("stop_pod"), "{failure:?}");
+    let failure = later.sync_logs("jobs", None, false, |_| {}).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::HostKey, "{failure:?}");
+    assert_eq!(fixture.sessions(&pod.id.0).len(), before);
+    assert!(!fixture.volume().join("was-here").exists());
+    assert_eq!(later.stop_pod(VEHICLE).await.unwrap().status, StopStatus::Stopped);
 }
 
 /// F04: the answer to a launch is lost after the job was begun. It is looked up by its id and

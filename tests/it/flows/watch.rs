@@ -130,6 +130,30 @@ async fn a_watched_job_ends_in_its_exit_code_and_nothing_was_changed() {
     assert_eq!(fixture.status().await, "RUNNING");
 }
 
+/// A round looks once: state, log and GPU come in one command over one connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_round_of_a_watch_is_one_command_on_the_pod() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    let pod = fixture.running(&tether).await.pod.unwrap().id.0;
+    let id = job(&tether, "block 0 5.0; wait_for go").await;
+    let watch = start(&fixture, &[]);
+    fixture.until("the first block", async || status(&fixture, &id)["iteration"] == 0).await;
+    let before = fixture.sessions(&pod).len();
+    let mut rounds = BTreeSet::new();
+    fixture
+        .until("five rounds", async || {
+            rounds.insert(status(&fixture, &id)["updated_at"].to_string());
+            rounds.len() >= 5
+        })
+        .await;
+    // One that had begun when the others were counted, and one that has not told yet.
+    let commands = fixture.sessions(&pod).len() - before;
+    assert!(commands <= rounds.len() + 1, "{commands} commands in {} rounds", rounds.len());
+    fs::write(fixture.volume().join("go"), "").unwrap();
+    assert_eq!(end(watch).await.code, 0);
+}
+
 /// E08: a watch that is killed and started again reads on where it was, and a plateau that was paged is
 /// not paged again.
 #[tokio::test(flavor = "multi_thread")]

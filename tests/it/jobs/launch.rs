@@ -2,7 +2,8 @@
 
 use super::{Bench, eventually, log_of};
 use podtether::domain::{JobState, RemoteCommand, scripts};
-use podtether::plan::launch_steps;
+use podtether::plan::{LaunchSpec, launch_steps};
+use podtether::pod::ExecStatus;
 use std::fs;
 
 /// F04: an answer that was lost may be asked for again; the job runs once.
@@ -24,6 +25,68 @@ fn a_launch_that_is_repeated_starts_nothing() {
     assert_eq!(bench.ended(&spec.job_id).state, JobState::Succeeded);
     assert_eq!(bench.run_steps(&steps).stdout.text(), "already_started\n");
     assert_eq!(bench.written("runs"), "run");
+}
+
+/// F04: a launch whose session died may still be on its way. Once it is called off it starts nothing,
+/// whenever it arrives; one that has begun is told, and one that is over is left alone.
+#[test]
+fn a_launch_that_was_called_off_starts_nothing() {
+    let bench = Bench::new();
+    let call_off = |spec: &LaunchSpec, force| {
+        let dir = bench.job_dir(&spec.job_id).display().to_string();
+        let force = u8::from(force).to_string();
+        bench.run(&RemoteCommand::script(scripts::CALL_OFF_LAUNCH, [dir, force]))
+    };
+    let late = bench.spec("touch late", 60);
+    let steps = launch_steps(&late);
+    let (last, first) = steps.split_last().unwrap();
+    assert_eq!(call_off(&late, false).stdout.text(), "called_off\n", "nothing is placed yet");
+    assert!(!bench.job_dir(&late.job_id).exists());
+    bench.run_steps(first);
+    for _ in 0..2 {
+        assert_eq!(call_off(&late, false).stdout.text(), "called_off\n");
+        let answer = bench.run(&last.command);
+        assert_eq!(answer.status, ExecStatus::Code(1));
+        assert!(answer.stderr.text().contains("was called off"), "{answer:?}");
+        assert_eq!(bench.status(&late.job_id).state, JobState::NotFound);
+        assert_eq!(bench.look(None).live_jobs, Ok(vec![]));
+    }
+
+    let begun = bench.spec("until [ -e go ]; do sleep 0.1; done", 60);
+    bench.launch(&begun);
+    let answer = call_off(&begun, false);
+    assert_eq!((answer.status, &*answer.stdout.text()), (ExecStatus::Code(6), "live\n"));
+    assert_eq!(call_off(&begun, true).status, ExecStatus::Code(0));
+    assert_eq!(bench.status(&begun.job_id).state, JobState::Running);
+    fs::write(bench.path("work space/go"), "").unwrap();
+    bench.ended(&begun.job_id);
+    assert_eq!(call_off(&begun, false).stdout.text(), "over\n");
+    assert_eq!(bench.status(&begun.job_id).state, JobState::Succeeded);
+    assert!(!bench.path("work space/late").exists());
+}
+
+/// Whichever of the two comes first, the other heeds it.
+#[test]
+fn a_call_off_and_its_launch_at_once_agree() {
+    let bench = Bench::new();
+    for _ in 0..8 {
+        let spec = bench.spec("true", 60);
+        let steps = launch_steps(&spec);
+        let (last, first) = steps.split_last().unwrap();
+        bench.run_steps(first);
+        let dir = bench.job_dir(&spec.job_id);
+        let words = [dir.display().to_string(), "0".to_owned()];
+        let call_off = RemoteCommand::script(scripts::CALL_OFF_LAUNCH, words);
+        let (launch, call_off) = std::thread::scope(|scope| {
+            let launch = scope.spawn(|| bench.run(&last.command));
+            let call_off = bench.run(&call_off);
+            (launch.join().unwrap(), call_off)
+        });
+        let has_started = launch.stdout.text().starts_with("launched ");
+        let is_called_off = call_off.stdout.text() == "called_off\n";
+        assert!(!(has_started && is_called_off), "{launch:?} {call_off:?}");
+        assert!(has_started || !dir.join("pid").exists(), "{launch:?}");
+    }
 }
 
 /// A child that held a pipe would keep the SSH channel open until the job ends.

@@ -138,6 +138,8 @@ impl Bench {
             auto_stop: false,
             env: BTreeMap::new(),
             started_at: Utc::now(),
+            unknown_launches: Vec::new(),
+            force: false,
             provenance: BTreeMap::new(),
         }
     }

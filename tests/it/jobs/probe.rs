@@ -35,7 +35,7 @@ fn a_pod_tells_what_it_has() {
 /// F01: a volume keeps its first token, and a pod that is not the expected one is given none.
 #[test]
 fn a_token_is_left_only_on_the_expected_pod_and_only_once() {
-    let bench = Bench::new();
+    let bench = Bench::new().with("PODTETHER_LOCAL_POD", "probe");
     assert_eq!(probe(&bench, "pod1", "t0").unwrap().identity, None);
     bench.environment_file("export RUNPOD_POD_ID=other\n");
     assert_eq!(probe(&bench, "pod1", "t0").unwrap().identity, None);
@@ -44,6 +44,30 @@ fn a_token_is_left_only_on_the_expected_pod_and_only_once() {
     assert_eq!(probe(&bench, "pod1", "t1").unwrap().identity.as_deref(), Some("t1"));
     assert_eq!(probe(&bench, "pod1", "t2").unwrap().identity.as_deref(), Some("t1"));
     assert_eq!(fs::read_dir(bench.path("work space/.podtether")).unwrap().count(), 1);
+}
+
+/// D08, D11: what is on the container disk is no volume. With an identity on it a pull would take it
+/// for one, and an empty folder for what the volume holds.
+#[test]
+fn what_is_on_the_container_disk_is_given_no_identity() {
+    // The target folder, as a temporary one may be a file system of its own.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mount = folder.path().to_str().unwrap();
+    let mut bench = Bench::new();
+    bench.environment_file("export RUNPOD_POD_ID=pod1\n");
+    let look = |bench: &Bench| {
+        let command = look_command(&LookAt { token: "t", ..look_at(mount) });
+        parse_look(&bench.run(&command)).unwrap().pod
+    };
+    let found = look(&bench);
+    if found.mount != MountKind::SameDevice {
+        println!("skipped: the target folder is not on the device of /");
+        return;
+    }
+    assert_eq!(found.identity, None);
+    assert!(!folder.path().join(".podtether").exists());
+    bench.set("PODTETHER_LOCAL_POD", "probe");
+    assert_eq!(look(&bench).identity.as_deref(), Some("t"));
 }
 
 /// D11: a volume that is not mounted is told from one that is.

@@ -50,7 +50,7 @@ async fn names_that_this_disk_cannot_tell_apart_are_kept_apart() {
             scene.write(name, format!("this is {name}"));
         }
         let rsync = (carrier == "rsync").then(|| scene.rsync.clone());
-        let request = PullRequest { case_blind: Some(true), rsync, ..scene.request() };
+        let request = PullRequest { name_blind: Some(true), rsync, ..scene.request() };
         let report = pull(&request, &scene.shell, |_| {}).await.unwrap();
         assert!(report.complete, "{carrier}: {report:?}");
         assert_eq!((report.files, report.hashed), (5, 5), "{carrier}: {report:?}");
