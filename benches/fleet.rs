@@ -43,6 +43,8 @@ fn main() {
     println!("{vehicles} pods run after {:.0} s", start.elapsed().as_secs_f64());
 
     let mut loops: Vec<Child> = pods.iter().map(|(_, address)| polling(&rig, address)).collect();
+    // Half an interval later, so that each window holds as many polls as it is long.
+    std::thread::sleep(Duration::from_secs(INTERVAL) / 2);
     let peers = cost(&loops, window);
     for child in &mut loops {
         let _ = child.kill();

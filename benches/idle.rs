@@ -110,12 +110,13 @@ fn polled(runtime: &tokio::runtime::Runtime, interval: f64) -> (f64, f64) {
     let seen = seconds(chrono::Utc::now().timestamp_micros());
     let (login, options) = ssh.split_last().unwrap();
     let shell = format!("ssh {}", options.join(" "));
-    for folder in [job_dir.as_str(), "/workspace/results"] {
+    let mount = job_dir.rsplit_once("/jobs/").unwrap().0;
+    for folder in [job_dir.as_str(), &format!("{mount}/results")] {
         let pulled = Command::new("rsync")
             .args(["-rt", "-e", &shell, &format!("{login}:{folder}")])
             .arg(rig.path("pulled/"))
             .status();
-        assert!(pulled.unwrap().success(), "{folder}");
+        assert!(pulled.unwrap().success(), "{folder} of {job_dir}");
     }
     let url = format!("{}/v2/pods/{pod}/action", rig.url);
     runtime.block_on(async {
