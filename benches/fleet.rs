@@ -56,7 +56,7 @@ fn main() {
     for number in 0..vehicles {
         runs.push(supervising(&rig, number));
         // A launch takes its turn at the journal; a laptop starts them one by one as well.
-        if runs.len() % AT_ONCE == 0 || number + 1 == vehicles {
+        if runs.len().is_multiple_of(AT_ONCE) || number + 1 == vehicles {
             for (child, said) in &mut runs {
                 wait_until("a launch", || {
                     let text = fs::read_to_string(&*said).unwrap_or_default();

@@ -14,3 +14,12 @@ pub fn note(line: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = writeln!(stderr, "{line}");
 }
+
+/// The same, for who has to know when nobody can read it any more.
+///
+/// # Errors
+/// When stderr is gone: a closed pipe, or a terminal that was closed.
+pub fn note_to_somebody(line: &str) -> std::io::Result<()> {
+    let mut stderr = std::io::stderr().lock();
+    writeln!(stderr, "{line}")
+}

@@ -23,15 +23,18 @@ pub fn cancel_on_signal(stop: CancellationToken) {
 }
 
 /// Signals as a supervised run takes them: the first SIGINT asks for an orderly end, a second one,
-/// SIGTERM and a dead terminal leave at once.
-pub fn for_supervise() -> mpsc::UnboundedReceiver<Event> {
+/// SIGTERM and a dead terminal leave at once. Whoever else finds the terminal dead says so through the
+/// sender.
+pub fn for_supervise() -> (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>) {
     let (send, receive) = mpsc::unbounded_channel();
     let streams = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
         signal(SignalKind::hangup()),
     );
+    // Without handlers the default actions hold; the channel stays open and silent.
     if let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = streams {
+        let send = send.clone();
         tokio::spawn(async move {
             let mut interrupts = 0;
             loop {
@@ -48,11 +51,8 @@ pub fn for_supervise() -> mpsc::UnboundedReceiver<Event> {
                 }
             }
         });
-    } else {
-        // Without handlers the default actions hold; the channel stays open and silent.
-        tokio::spawn(async move { send.closed().await });
     }
-    receive
+    (send, receive)
 }
 
 /// What ends a command that has something to put in order first, such as the terminal.

@@ -4,11 +4,14 @@ use super::open::{self, ConfigArgs};
 use super::progress::Progress;
 use super::{logging, print, signals};
 use crate::apply::{OffSettings, Settings};
-use crate::error::Failure;
+use crate::domain::join_quoted;
+use crate::error::{Failure, StillBilling};
 use crate::notify::Notifier;
 use crate::ops::{self, RunJobRequest};
-use crate::supervise::{self, Options, Summary};
+use crate::supervise::{self, Event, Note, Options, ResumeOptions, Summary};
 use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Arguments of `podtether supervise`.
@@ -20,11 +23,11 @@ pub struct SuperviseArgs {
     #[arg(long)]
     vehicle: Option<String>,
     /// The job's name.
-    #[arg(long, value_name = "NAME")]
-    job_name: String,
+    #[arg(long, value_name = "NAME", required_unless_present = "resume")]
+    job_name: Option<String>,
     /// The command that the job runs, by bash.
-    #[arg(long)]
-    command: String,
+    #[arg(long, required_unless_present = "resume")]
+    command: Option<String>,
     /// The folder to run in; the volume's mount path when left out.
     #[arg(long)]
     workdir: Option<String>,
@@ -43,18 +46,29 @@ pub struct SuperviseArgs {
     /// Leave the pod running, and billing, at the end.
     #[arg(long)]
     no_stop: bool,
-    /// A folder below the mount path to pull at the end; `none` pulls only the job's own folder.
-    #[arg(long, value_name = "DIR")]
-    sync_subdir: String,
+    /// A folder below the mount path to pull, while the job runs and at the end; `none` pulls only the
+    /// job's own folder.
+    #[arg(long, value_name = "DIR", required_unless_present = "resume")]
+    sync_subdir: Option<String>,
     /// Run beside a job that is still live.
     #[arg(long)]
     force: bool,
     /// Where the summary goes; supervise-<job_id>.json in the vehicle's log folder when left out.
     #[arg(long, value_name = "FILE")]
     summary_path: Option<PathBuf>,
+    /// Take up the run that left this summary and whose process is gone: the same job, deadline and
+    /// summary. Launches nothing.
+    #[arg(long, value_name = "SUMMARY", conflicts_with_all = [
+        "job_name", "command", "workdir", "max_runtime_sec", "max_wait", "backstop", "no_stop",
+        "sync_subdir", "force", "summary_path",
+    ])]
+    resume: Option<PathBuf>,
     /// How long one stop at the end is waited for, in seconds; it is asked several times over.
     #[arg(long, value_name = "SEC", hide = true, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
     stop_budget_sec: u64,
+    /// How often results are pulled while the job runs, in seconds, at most.
+    #[arg(long, value_name = "SEC", hide = true, default_value_t = supervise::PULL_EVERY.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pull_every_sec: u64,
     /// Print the summary as JSON on stdout.
     #[arg(long)]
     json: bool,
@@ -68,10 +82,17 @@ pub fn run(args: &SuperviseArgs) -> u8 {
             if args.json {
                 print::data(&serde_json::to_string(&summary).unwrap_or_default());
             }
-            tell_end(&summary);
+            tell_end(&summary, args);
             summary.process_exit_code.unwrap_or(1)
         }
-        Ok(Err(failure)) | Err(failure) => open::failed(&failure, args.json),
+        Ok(Err(failure)) | Err(failure) => {
+            let may_bill = args.resume.is_some() && failure.still_billing != StillBilling::No;
+            match open::failed(&failure, args.json) {
+                // A run that could not be taken up is still one whose pod may be running.
+                1 if may_bill => 6,
+                code => code,
+            }
+        }
     }
 }
 
@@ -79,7 +100,7 @@ async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
     let start = args.config.start()?;
     let _log = logging::start(&start.env);
     // From the first moment on, so that an early Ctrl-C is not a sudden death.
-    let mut signals = signals::for_supervise();
+    let (leave, mut signals) = signals::for_supervise();
     let (tether, secrets) = ops::open(&start, open::clock()).await?;
     let notifier = Notifier::new(tether.config(), &start.env, &secrets);
     let tether = tether.arming_fuses().with_settings(Settings {
@@ -89,10 +110,56 @@ async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
         },
         ..Settings::default()
     });
-    let options = Options {
+    let progress = Mutex::new(Progress::new());
+    let shown = || progress.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_live = shown().is_live();
+    let mut tell = |note: Note| {
+        let mut shown = shown();
+        let was_gone = shown.is_gone();
+        shown.tell(&note);
+        if shown.is_gone() && !was_gone {
+            // Nobody hears it end: the summary is written, the fuse stays armed.
+            let _ = leave.send(Event::Leave);
+        }
+    };
+    let mut run = pin!(async {
+        match &args.resume {
+            Some(summary) => {
+                let options = ResumeOptions {
+                    summary: summary.clone(),
+                    vehicle: args.vehicle.clone(),
+                    interval: Duration::from_secs(args.interval),
+                    pull_every: Duration::from_secs(args.pull_every_sec),
+                    notifier,
+                };
+                let run = supervise::resume(&tether, &options, &mut signals, &mut tell);
+                run.await.map(|(summary, _)| summary)
+            }
+            None => {
+                let options = options(args, notifier);
+                Ok(supervise::run(&tether, &options, &mut signals, &mut tell).await.0)
+            }
+        }
+    });
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            outcome = &mut run => break outcome,
+            _ = tick.tick(), if is_live => shown().tick(),
+        }
+    };
+    shown().end();
+    outcome
+}
+
+fn options(args: &SuperviseArgs, notifier: Notifier) -> Options {
+    // Read again later by another process in another folder (--resume).
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    Options {
         job: RunJobRequest {
-            name: args.job_name.clone(),
-            command: args.command.clone(),
+            name: args.job_name.clone().unwrap_or_default(),
+            command: args.command.clone().unwrap_or_default(),
             workdir: args.workdir.clone(),
             force: args.force,
             max_runtime_sec: args.max_runtime_sec,
@@ -103,18 +170,14 @@ async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
         max_wait: args.max_wait.map(Duration::from_secs),
         backstop: Duration::from_secs(args.backstop),
         no_stop: args.no_stop,
-        sync_subdir: (args.sync_subdir != "none").then(|| args.sync_subdir.clone()),
-        summary_path: args.summary_path.clone(),
+        sync_subdir: args.sync_subdir.clone().filter(|folder| folder != "none"),
+        pull_every: Duration::from_secs(args.pull_every_sec),
+        summary_path: args.summary_path.as_ref().map(absolute),
         notifier,
-    };
-    let mut progress = Progress::new();
-    let (summary, _) =
-        supervise::run(&tether, &options, &mut signals, &mut |note| progress.tell(&note)).await;
-    progress.end();
-    Ok(summary)
+    }
 }
 
-fn tell_end(summary: &Summary) {
+fn tell_end(summary: &Summary, args: &SuperviseArgs) {
     if let Some(reason) = &summary.reason {
         print::note(&format!(
             "podtether: {}: {reason}",
@@ -123,9 +186,10 @@ fn tell_end(summary: &Summary) {
         return;
     }
     let state = summary.state.as_deref().unwrap_or("unknown");
-    let stop = match (&summary.stop, summary.pod_may_still_be_running) {
+    let may_run = summary.pod_may_still_be_running;
+    let stop = match (&summary.stop, may_run) {
         (_, true) if summary.spec.no_stop => "the pod was left running and bills".to_owned(),
-        (_, true) => "THE POD MAY STILL BE RUNNING AND BILLING: run `podtether supervise` no further, stop it with stop_pod or in the RunPod console".to_owned(),
+        (_, true) => "THE POD MAY STILL BE RUNNING AND BILLING".to_owned(),
         (Some(stop), false) => stop.message.clone(),
         (None, false) => "the pod was off the bill".to_owned(),
     };
@@ -136,4 +200,26 @@ fn tell_end(summary: &Summary) {
     if let Some(path) = &summary.summary_path {
         print::note(&format!("summary: {}", path.display()));
     }
+    if may_run {
+        for line in ways_out(summary, args) {
+            print::note(&line);
+        }
+    }
+}
+
+/// The very commands that take the pod off the bill, or the run up again.
+fn ways_out(summary: &Summary, args: &SuperviseArgs) -> Vec<String> {
+    let config = args.config.config.as_ref().map(|path| path.display().to_string());
+    let shell = |words: &[&str]| {
+        let config = config.iter().flat_map(|path| ["--config", path]);
+        join_quoted(["podtether"].into_iter().chain(words.iter().copied()).chain(config))
+    };
+    let vehicle = summary.spec.vehicle.as_str();
+    let mut lines = vec![format!("stop it:   {}", shell(&["stop", "--vehicle", vehicle]))];
+    let path = summary.summary_path.as_ref().map(|path| path.display().to_string());
+    if let Some(path) = path.filter(|_| summary.process_exit_code == Some(6)) {
+        lines.push(format!("take it up: {}", shell(&["supervise", "--resume", &path])));
+    }
+    lines.push("or stop it in the RunPod console".to_owned());
+    lines
 }

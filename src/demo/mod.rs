@@ -129,6 +129,7 @@ async fn play(
         backstop: Duration::from_secs(60),
         no_stop: false,
         sync_subdir: Some(scene::RESULTS.into()),
+        pull_every: supervise::PULL_EVERY,
         summary_path: None,
         notifier: Notifier::silent(),
     };

@@ -5,7 +5,7 @@ mod deadman;
 mod unattended;
 
 pub use deadman::DeadmanSeen;
-pub use unattended::{UnattendedBill, longest_unattended, slowest_proven};
+pub use unattended::{UnattendedBill, longest_asleep, longest_unattended, slowest_proven};
 
 use super::{Ceiling, JobEnd, JobId, PodId};
 use chrono::{DateTime, TimeDelta, Utc};

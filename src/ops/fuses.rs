@@ -5,10 +5,11 @@ use super::{Tether, vigil, watchdog_fuse};
 use crate::config::FuseHours;
 use crate::deadman;
 use crate::domain::{
-    FuseName, FuseReport, JobsSeen, Pod, UnattendedBill, Vehicle, Watchdog, longest_unattended,
-    slowest_proven,
+    FuseName, FuseReport, JobsSeen, Pod, UnattendedBill, Vehicle, Watchdog, longest_asleep,
+    longest_unattended, slowest_proven,
 };
 use crate::plan;
+use crate::pod::Look;
 use crate::pod::watchdog::WatchdogReport;
 use std::time::Duration;
 
@@ -35,6 +36,21 @@ impl Tether {
         fuses.push(laptop);
         let unattended = longest_unattended(pod.price, &fuses);
         (fuses, unattended)
+    }
+
+    /// Every fuse of a pod as a look at it told, and what it costs when this laptop sleeps.
+    pub(crate) fn fuses_seen(
+        &self,
+        vehicle: &Vehicle,
+        pod: &Pod,
+        look: &Look,
+    ) -> (Vec<FuseReport>, UnattendedBill) {
+        let (jobs, now) = (look.jobs_seen(), self.clock.now());
+        let report = look.pod.watchdog.as_deref();
+        let watchdog = watchdog_fuse::watchdog_fuse(report, &jobs, now);
+        let (fuses, _) = self.fuses(vehicle, pod, &jobs, &watchdog);
+        let asleep = longest_asleep(pod.price, &fuses, now);
+        (fuses, asleep)
     }
 
     /// What the worst case of a launch on this pod takes for its fuse: of what this machine sees by

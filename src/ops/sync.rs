@@ -1,20 +1,25 @@
 //! sync_logs: results from the pod's volume into the vehicle's log folder, checked.
 
 use super::{CloudName, Tether};
-use crate::domain::PodId;
+use crate::domain::{Pod, PodId, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::pod::transfer::{
     self, Marker, Progress, PullReport, PullRequest, RsyncProgram, TransferError,
 };
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long another pull of the same folder is waited for.
+const BUSY: Duration = Duration::from_secs(15);
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// What has come so far.
 pub type SyncProgress = Progress;
 
 /// The answer of sync_logs.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SyncAnswer {
     /// Which cloud answered.
     pub cloud: CloudName,
@@ -33,10 +38,10 @@ pub struct SyncAnswer {
     /// How many files were hashed on both sides now, how many are unchanged since they were.
     pub proof: String,
     /// What is missing or differs, at most 50 names.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     /// What else to know.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
@@ -55,8 +60,24 @@ impl Tether {
         progress: impl FnMut(Progress) + Send,
     ) -> Result<SyncAnswer, Failure> {
         let vehicle = self.vehicle(vehicle)?;
-        let subdir = checked_subdir(subdir)?;
+        checked_subdir(subdir)?;
         let pod = self.running_pod(&vehicle).await?;
+        self.sync_from(&vehicle, &pod, subdir, rehash, progress).await
+    }
+
+    /// The same from a pod that is known, without asking the provider for it.
+    ///
+    /// # Errors
+    /// As [`Self::sync_logs`].
+    pub(crate) async fn sync_from(
+        &self,
+        vehicle: &Vehicle,
+        pod: &Pod,
+        subdir: &str,
+        rehash: bool,
+        mut progress: impl FnMut(Progress) + Send,
+    ) -> Result<SyncAnswer, Failure> {
+        let subdir = checked_subdir(subdir)?;
         let remote_dir = format!("{}/{subdir}", vehicle.volume_mount_path.trim_end_matches('/'));
         let local_dir = vehicle.local_log_dir.join(&subdir);
         let failed = |error: TransferError| match error {
@@ -74,10 +95,10 @@ impl Tether {
         // Without rsync here, tar over SSH brings the files; it cannot go on where it was.
         let rsync = RsyncProgram::probe(&path).await.ok();
         let mount = vehicle.volume_mount_path.trim_end_matches('/');
-        let marker = super::shells::volume_token(&pod)
+        let marker = super::shells::volume_token(pod)
             .map(|token| Marker { path: format!("{mount}/.podtether/identity"), token });
         let request = PullRequest::new(
-            super::shells::target(&vehicle, &pod)?,
+            super::shells::target(vehicle, pod)?,
             super::shells::tuning(self.surroundings.ssh_auth_sock.clone()),
             self.surroundings.program.clone(),
             rsync,
@@ -90,14 +111,25 @@ impl Tether {
             rehash,
             ..request
         };
-        let shell = self.shell(&vehicle, &pod)?;
-        let report = transfer::pull(&request, &*shell, progress).await.map_err(failed)?;
+        let shell = self.shell(vehicle, pod)?;
+        let started = self.clock.monotonic();
+        let report = loop {
+            match transfer::pull(&request, &*shell, &mut progress).await {
+                // One that was let go a moment ago, or another session's that will soon be done.
+                Err(TransferError::Busy { .. })
+                    if self.clock.monotonic().saturating_sub(started) < BUSY =>
+                {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                done => break done.map_err(failed)?,
+            }
+        };
         let proof = proof(&report);
         let mut missing = report.missing;
         missing.truncate(50);
         Ok(SyncAnswer {
             cloud: self.cloud_name(),
-            vehicle: vehicle.name.0,
+            vehicle: vehicle.name.0.clone(),
             from: remote_dir,
             to: local_dir.display().to_string(),
             files: report.files,

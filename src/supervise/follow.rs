@@ -4,8 +4,11 @@
 use crate::domain::{JobId, JobState, Pod, RemoteCommand, Vehicle, scripts};
 use crate::error::Failure;
 use crate::ops::{LatestMetrics, Tether};
-use crate::pod::{ExecLimits, JobLook};
+use crate::pod::{ExecLimits, JobLook, Look};
 use crate::watch::metrics::{Block, MetricsParser};
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
 use std::time::Duration;
 
 /// How long one held command waits; well below what an idle connection survives, and renewed.
@@ -18,6 +21,8 @@ const AFTER_LOSS: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(8);
 /// How much of the log one look takes.
 const LOOK_BYTES: u32 = 256 * 1024;
+/// How much of its end is read at home.
+const CATCH_UP_BYTES: u64 = 4 << 20;
 
 /// A job that is being followed, and its log as far as it was read.
 pub(super) struct Follower<'a> {
@@ -26,7 +31,15 @@ pub(super) struct Follower<'a> {
     pod: Pod,
     id: &'a JobId,
     offset: u64,
+    is_behind: bool,
     parser: MetricsParser,
+}
+
+/// What one look found.
+pub(super) struct Found {
+    pub state: JobState,
+    pub exit_code: Option<i32>,
+    pub look: Look,
 }
 
 impl<'a> Follower<'a> {
@@ -36,7 +49,8 @@ impl<'a> Follower<'a> {
         pod: &'a Pod,
         id: &'a JobId,
     ) -> Self {
-        Self { tether, vehicle, pod: pod.clone(), id, offset: 0, parser: MetricsParser::new() }
+        let (pod, parser) = (pod.clone(), MetricsParser::new());
+        Self { tether, vehicle, pod, id, offset: 0, is_behind: false, parser }
     }
 
     /// Takes the pod as the provider tells it now: every boot has another address (F01).
@@ -50,15 +64,38 @@ impl<'a> Follower<'a> {
     }
 
     /// One look: the job's state, and what its log has said since the last look.
-    pub(super) async fn look(&mut self) -> Result<(JobState, Option<i32>), Failure> {
+    pub(super) async fn look(&mut self) -> Result<Found, Failure> {
         let job = JobLook { id: self.id, max_bytes: LOOK_BYTES, offset: Some(self.offset) };
-        let (status, _) = self.tether.look_at_job(self.vehicle, &self.pod, job, PATIENCE).await?;
+        let (status, look) =
+            self.tether.look_at_job(self.vehicle, &self.pod, job, PATIENCE).await?;
         // A volume that did not answer has not made the log shorter.
         if let Some(log) = &status.log {
             self.parser.push(&log.bytes);
             self.offset = log.next_offset();
+            self.is_behind = self.offset < log.size;
         }
-        Ok((status.state, status.exit_code))
+        Ok(Found { state: status.state, exit_code: status.exit_code, look })
+    }
+
+    /// Whether the log has more than was read of it.
+    pub(super) const fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// Reads the end of the log from the copy that came home, when the looks did not get to it.
+    pub(super) fn catch_up(&mut self, log: &Path) {
+        let read = || -> std::io::Result<Vec<u8>> {
+            let mut file = File::open(log)?;
+            let last = file.metadata()?.len().saturating_sub(CATCH_UP_BYTES);
+            file.seek(SeekFrom::Start(self.offset.max(last)))?;
+            let mut rest = Vec::new();
+            file.take(CATCH_UP_BYTES).read_to_end(&mut rest)?;
+            Ok(rest)
+        };
+        // Without it the numbers are those of the last look.
+        if let Ok(rest) = read() {
+            self.parser.push(&rest);
+        }
     }
 
     /// Returns when the job has ended, when `interval` has passed, or a moment after the held command

@@ -1,20 +1,28 @@
 //! One command runs a job unattended and the pod is off at the end: verify, plan, launch, follow,
 //! capture, stop and read back, summary.
 
+mod begin;
+mod between;
 mod capture;
+mod earlier;
 mod follow;
 mod fuse;
+mod meanwhile;
 mod notices;
 mod options;
 mod patience;
 mod refused;
+mod resume;
+mod risk;
 mod run;
+mod slept;
 mod state;
 mod summary;
 mod vigil;
 mod watched;
 
-pub use options::{Note, Options};
-pub use run::run;
+pub use begin::run;
+pub use options::{Note, Options, PULL_EVERY, ResumeOptions};
+pub use resume::resume;
 pub use state::{Effect, End, Event, State, Terms, exit_code, next};
-pub use summary::{Pulled, StepTrouble, Summary};
+pub use summary::{Early, Metrics, Mode, Pulled, Spec, StepTrouble, Summary};

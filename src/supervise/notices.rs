@@ -83,7 +83,7 @@ fn of_step(before: &State, after: &State, summary: &Summary) -> Vec<(NoticeKind,
 fn of_end(end: &End, summary: &Summary) -> (NoticeKind, String) {
     let name = &summary.spec.name;
     let code = summary.exit_code.map_or_else(String::new, |code| format!(", exit code {code}"));
-    let metrics = summary.latest_metrics.as_ref().map_or_else(String::new, |metrics| {
+    let metrics = summary.metrics.latest().map_or_else(String::new, |metrics| {
         let reward = metrics.mean_reward.map(|reward| format!(", reward {reward:.2}"));
         format!("; iteration {}{}", metrics.iteration, reward.unwrap_or_default())
     });

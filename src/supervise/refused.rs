@@ -21,8 +21,21 @@ pub(super) fn refused(
         failure.kind != FailureKind::NoPod || failure.still_billing != StillBilling::No;
     summary.reason = Some(failure.message.clone());
     summary.trouble("dry_run", &failure);
-    summary.ended_at = Some(tether.clock().now());
     summary.process_exit_code = Some(if is_refusal { 2 } else { 1 });
+    write(summary, tether, options)
+}
+
+/// A run that was ended by a signal before anything was launched. The pod ran before and runs on.
+pub(super) fn ended_before(mut summary: Summary, tether: &Tether, options: &Options) -> Summary {
+    let reason =
+        "it was ended before anything was launched; the pod was running before and runs on";
+    summary.reason = Some(reason.to_owned());
+    summary.process_exit_code = Some(6);
+    write(summary, tether, options)
+}
+
+fn write(mut summary: Summary, tether: &Tether, options: &Options) -> Summary {
+    summary.ended_at = Some(tether.clock().now());
     if summary.summary_path.is_none()
         && let Ok(vehicle) = tether.vehicle(options.job.vehicle.as_deref())
     {

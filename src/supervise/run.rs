@@ -4,18 +4,20 @@
 use super::capture::capture;
 use super::follow::Follower;
 use super::fuse;
+use super::meanwhile::Meanwhile;
 use super::notices::{self, Spending};
 use super::options::{Note, Options};
-use super::patience::{self, CAPTURE_MAX, MAX_STOPS, later, stop_pause};
-use super::refused::refused;
+use super::patience::{CAPTURE_MAX, later, stop_pause};
+use super::risk::Risk;
+use super::slept::Slept;
 use super::state::{self, Effect, End, Event, State, Terms};
-use super::summary::{Spec, Summary};
+use super::summary::Summary;
 use super::vigil;
 use super::watched::Watched;
-use crate::apply::OffSettings;
-use crate::domain::{Ceiling, JobEnd, JobId, JobState, Pod, Vehicle};
+use crate::domain::{Ceiling, JobId, JobState, Pod, Vehicle};
 use crate::error::{Failure, FailureKind};
 use crate::ops::Tether;
+use crate::ops::vigil::Kept;
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -23,166 +25,115 @@ use tokio::sync::mpsc;
 /// Signals, as they reach the loop.
 pub type Signals = mpsc::UnboundedReceiver<Event>;
 
-/// Runs a job under supervision. Returns the summary, whose `process_exit_code` is the outcome, and
-/// the points of the reward curve.
-pub async fn run(
-    tether: &Tether,
-    options: &Options,
-    signals: &mut Signals,
-    tell: &mut (dyn FnMut(Note) + Send),
-) -> (Summary, Vec<(u64, f64)>) {
-    let started_at = tether.clock().now();
-    let spec = Spec {
-        vehicle: options
-            .job
-            .vehicle
-            .clone()
-            .unwrap_or_else(|| tether.config().default_vehicle.0.clone()),
-        name: options.job.name.clone(),
-        command: options.job.command.clone(),
-        workdir: options.job.workdir.clone(),
-        max_runtime_sec: options.job.max_runtime_sec,
-        sync_subdir: options.sync_subdir.clone(),
-        no_stop: options.no_stop,
-    };
-    let mut summary = Summary::new(tether.cloud_name(), spec, started_at);
-    summary.summary_path.clone_from(&options.summary_path);
-
-    // The pod must run already, and the plan must have a finite end, before anything is spent.
-    let end = end_of_job(options, tether.settings().off);
-    let job = match tether.plan_job(&options.job, end).await {
-        Ok(job) => job,
-        Err(failure) => return (refused(summary, tether, options, failure), Vec::new()),
-    };
-    tell(Note::Said(format!(
-        "plan: job {} on pod {}, ceiling {} s, worst case {}",
-        job.id,
-        job.pod.id,
-        job.ceiling.as_secs(),
-        job.worst_case().total(),
-    )));
-    for warning in tether.warnings() {
-        tell(Note::Said(format!("note: {warning}")));
-    }
-    let longest = job.ceiling.duration()
-        + Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC))
-        + options.backstop;
-    let max_wait = options.max_wait.unwrap_or(longest);
-    let deadline = later(started_at, max_wait);
-    let began = tether.clock().monotonic();
-    let terms = Terms {
-        deadline,
-        no_stop: options.no_stop,
-        max_stops: MAX_STOPS,
-        stop_for: patience::stop_for(tether.settings().off),
-    };
-    summary.set_terms(terms);
-    let over = later(deadline, patience::last_part(tether.settings().off));
-    if let Err(failure) = fuse::arm(tether, &job.vehicle, &job.pod, over, tell).await {
-        return (refused(summary, tether, options, failure), Vec::new());
-    }
-    summary.job_id = Some(job.id.to_string());
-    let default_path = || job.vehicle.local_log_dir.join(format!("supervise-{}.json", job.id));
-    summary.summary_path = Some(options.summary_path.clone().unwrap_or_else(default_path));
-    summary.pod_id = Some(job.pod.id.clone());
-    summary.stops_by = (!options.no_stop).then_some(over);
-    save(&mut summary, tell);
-    let vigil = vigil::begin(&summary, &job.vehicle, &job.pod, tell).await;
-
-    let mut run = Run {
-        tether,
-        options,
-        vehicle: &job.vehicle,
-        pod: &job.pod,
-        id: &job.id,
-        ceiling: job.ceiling,
-        deadline,
-        launched_at: tether.clock().now(),
-        stops: 0,
-        follower: Follower::new(tether, &job.vehicle, &job.pod, &job.id),
-        look_at_once: false,
-        spending: Spending::new(tether, &options.notifier),
-        summary,
-    };
-    let mut state = match tether.launch(&job, &options.job).await {
-        Ok(answer) => {
-            tell(Note::Said(format!("launched: {}", answer.job_dir)));
-            State::Following
-        }
-        Err(failure) => run.after_a_failed_launch(failure, tell).await,
-    };
-    notices::tell(&options.notifier, &State::Following, &state, &run.summary);
-    let mut effect = match &state {
-        State::Following => Effect::Look,
-        _ => Effect::Capture,
-    };
-    while effect != Effect::Finish {
-        let event = run.carry_out(effect, signals, tell).await;
-        // C02: a wall clock that is set back does not put the deadline off.
-        let elapsed = tether.clock().monotonic().saturating_sub(began);
-        let now = tether.clock().now().max(later(started_at, elapsed));
-        let before = state;
-        (state, effect) = state::next(&before, &event, now, terms);
-        run.record(&state, options.no_stop);
-        save(&mut run.summary, tell);
-        notices::tell(&options.notifier, &before, &state, &run.summary);
-    }
-    let curve = run.follower.curve();
-    let mut summary = run.summary;
-    let code = state::exit_code(&state, options.no_stop);
-    // A capture that is not whole is no success, whatever the job said.
-    let code = if code == 0 && !summary.capture_complete { 1 } else { code };
-    summary.ended_at = Some(tether.clock().now());
-    summary.process_exit_code = Some(code);
-    save(&mut summary, tell);
-    vigil::end(vigil, &summary);
-    fuse::call_off(tether, &job.vehicle, &summary, tell).await;
-    if notices::settle(&options.notifier, &state, &mut summary).await {
-        save(&mut summary, tell);
-    }
-    (summary, curve)
-}
-
-/// What comes after the job, each part for as long as it may take.
-fn end_of_job(options: &Options, off: OffSettings) -> JobEnd {
-    match options.no_stop {
-        true => JobEnd::Left,
-        false => JobEnd::Supervised {
-            max_wait: options.max_wait,
-            backstop: options.backstop,
-            capture: CAPTURE_MAX,
-            stop: patience::longest_stop(off),
-        },
-    }
-}
-
-fn save(summary: &mut Summary, tell: &mut (dyn FnMut(Note) + Send)) {
+/// Writes the summary; what keeps it from being written holds up nothing.
+pub(super) fn save(summary: &mut Summary, tell: &mut (dyn FnMut(Note) + Send)) {
     if let Err(error) = summary.write() {
         tell(Note::Said(format!("the summary could not be written: {error}")));
     }
 }
 
-struct Run<'a> {
-    tether: &'a Tether,
+/// A run whose job was launched, or may have been.
+pub(super) struct Run<'a> {
+    pub(super) tether: &'a Tether,
     options: &'a Options,
-    vehicle: &'a Vehicle,
-    pod: &'a Pod,
+    pub(super) vehicle: &'a Vehicle,
+    pub(super) pod: &'a Pod,
     id: &'a JobId,
-    ceiling: Ceiling,
-    deadline: DateTime<Utc>,
-    launched_at: DateTime<Utc>,
-    follower: Follower<'a>,
+    pub(super) ceiling: Ceiling,
+    terms: Terms,
+    pub(super) launched_at: DateTime<Utc>,
+    /// When this process took it up, on both clocks.
+    pub(super) began: (DateTime<Utc>, Duration),
+    pub(super) follower: Follower<'a>,
     /// Whether the next look is not to wait for the end of the job.
-    look_at_once: bool,
-    spending: Spending<'a>,
+    pub(super) look_at_once: bool,
+    pub(super) spending: Spending<'a>,
+    pub(super) meanwhile: Meanwhile<'a>,
+    pub(super) slept: Slept,
+    pub(super) risk: Risk,
     /// How often a stop was asked.
     stops: u32,
-    summary: Summary,
+    pub(super) summary: Summary,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        tether: &'a Tether,
+        options: &'a Options,
+        (vehicle, pod, id, ceiling): (&'a Vehicle, &'a Pod, &'a JobId, Ceiling),
+        terms: Terms,
+        summary: Summary,
+    ) -> Self {
+        let now = tether.clock().now();
+        Self {
+            tether,
+            options,
+            vehicle,
+            pod,
+            id,
+            ceiling,
+            terms,
+            launched_at: if summary.resumed > 0 { summary.started_at } else { now },
+            began: (now, tether.clock().monotonic()),
+            stops: 0,
+            follower: Follower::new(tether, vehicle, pod, id),
+            // The first look tells what is armed.
+            look_at_once: true,
+            spending: Spending::new(tether, &options.notifier),
+            meanwhile: Meanwhile::new(tether, options, vehicle, id),
+            slept: Slept::from_now(tether),
+            risk: Risk::default(),
+            summary,
+        }
+    }
+
+    /// Goes on from `state` until nothing is left to do.
+    pub(super) async fn go_on(
+        mut self,
+        mut state: State,
+        vigil: Option<Kept>,
+        signals: &mut Signals,
+        tell: &mut (dyn FnMut(Note) + Send),
+    ) -> (Summary, Vec<(u64, f64)>) {
+        let (tether, options, terms) = (self.tether, self.options, self.terms);
+        notices::tell(&options.notifier, &State::Following, &state, &self.summary);
+        self.record(&state, options.no_stop);
+        let mut effect = state.effect();
+        while effect != Effect::Finish {
+            let event = self.carry_out(effect, signals, tell).await;
+            self.after_sleep(tell);
+            // C02: a wall clock that is set back does not put the deadline off.
+            let (at, monotonic) = self.began;
+            let elapsed = tether.clock().monotonic().saturating_sub(monotonic);
+            let now = tether.clock().now().max(later(at, elapsed));
+            let before = state;
+            (state, effect) = state::next(&before, &event, now, terms);
+            if state == State::Capturing(End::Interrupted) && before == State::Following {
+                let way = "ending in order: what there is comes home, then the pod is stopped; once more (Ctrl-C) leaves at once";
+                tell(Note::Said(way.to_owned()));
+            }
+            self.record(&state, options.no_stop);
+            save(&mut self.summary, tell);
+            notices::tell(&options.notifier, &before, &state, &self.summary);
+        }
+        let curve = self.follower.curve();
+        let mut summary = self.summary;
+        let code = state::exit_code(&state, options.no_stop);
+        // A capture that is not whole is no success, whatever the job said.
+        let code = if code == 0 && !summary.capture_complete { 1 } else { code };
+        summary.ended_at = Some(tether.clock().now());
+        summary.process_exit_code = Some(code);
+        save(&mut summary, tell);
+        vigil::end(vigil, &summary);
+        fuse::call_off(tether, self.vehicle, &summary, tell).await;
+        if notices::settle(&options.notifier, &state, &mut summary).await {
+            save(&mut summary, tell);
+        }
+        (summary, curve)
+    }
+
     /// F04: a launch whose answer was lost is looked up by the job's id, never sent again.
-    async fn after_a_failed_launch(
+    pub(super) async fn after_a_failed_launch(
         &mut self,
         failure: Failure,
         tell: &mut (dyn FnMut(Note) + Send),
@@ -191,19 +142,31 @@ impl Run<'_> {
         tell(Note::Said(format!("the launch gave no good answer: {}", failure.message)));
         let answer_was_lost =
             matches!(failure.kind, FailureKind::SshUnreachable | FailureKind::Timeout);
-        for _ in 0..if answer_was_lost { 5 } else { 0 } {
-            match self.follower.look().await {
-                Ok((JobState::NotFound, _)) => break,
+        let has_started = answer_was_lost && self.was_launched(tell).await == Some(true);
+        self.summary.adopted_after_launch_timeout = has_started;
+        if has_started { State::Following } else { State::Capturing(End::LaunchFailed) }
+    }
+
+    /// Whether a job was launched whose launch nobody saw end; `None` when the pod does not tell.
+    pub(super) async fn was_launched(
+        &mut self,
+        tell: &mut (dyn FnMut(Note) + Send),
+    ) -> Option<bool> {
+        let mut told = None;
+        for _ in 0..5 {
+            match self.follower.look().await.map(|found| found.state) {
+                Ok(JobState::NotFound) => return Some(false),
                 // Placed files look like a job that starts; only one that was launched goes on.
-                Ok((state, _)) if !matches!(state, JobState::Unknown | JobState::Starting) => {
+                Ok(JobState::Starting) => told = Some(false),
+                Ok(JobState::Unknown) | Err(_) => {}
+                Ok(state) => {
                     tell(Note::Said(format!("the job did start: {state}")));
-                    self.summary.adopted_after_launch_timeout = true;
-                    return State::Following;
+                    return Some(true);
                 }
-                Ok(_) | Err(_) => tokio::time::sleep(Duration::from_secs(2)).await,
             }
+            tokio::time::sleep(Duration::from_secs(2)).await;
         }
-        State::Capturing(End::LaunchFailed)
+        told
     }
 
     async fn carry_out(
@@ -216,6 +179,7 @@ impl Run<'_> {
             Effect::Look => self.follow(signals, tell).await,
             Effect::AskProvider => self.ask_provider(signals, tell).await,
             Effect::Capture => {
+                self.meanwhile.end();
                 let mut left = false;
                 let mut late = false;
                 let watched =
@@ -236,6 +200,7 @@ impl Run<'_> {
                     tell(Note::Said(format!("capture: {why}")));
                     self.summary.trouble("capture", why);
                 }
+                self.read_the_rest();
                 if left { Event::Leave } else { Event::Captured }
             }
             Effect::Stop => {
@@ -261,33 +226,23 @@ impl Run<'_> {
         tell: &mut (dyn FnMut(Note) + Send),
     ) -> Event {
         // C06: an interval never outlasts the deadline.
-        let left = (self.deadline - self.tether.clock().now()).to_std().unwrap_or_default();
+        let left = (self.terms.deadline - self.tether.clock().now()).to_std().unwrap_or_default();
         // After lost contact anything may be so: look at once, do not wait for an end.
-        let wait = if std::mem::take(&mut self.look_at_once) {
+        let wait = if std::mem::take(&mut self.look_at_once) || self.follower.is_behind() {
             Duration::ZERO
         } else {
             self.options.interval.min(left)
         };
-        tokio::select! {
-            () = self.spending.beside(self.follower.hold(wait), &self.vehicle.name.0) => {}
-            event = signals.recv() => return event.unwrap_or(Event::Leave),
+        if let Some(event) = self.wait(wait, signals, tell).await {
+            return event;
         }
+        self.after_sleep(tell);
         Watched::of(self.tether, self.options, self.vehicle, self.follower.pod()).renew().await;
         match self.follower.look().await {
-            Ok((state, exit_code)) => {
-                self.summary.state = Some(state.to_string());
-                self.summary.exit_code = exit_code;
-                self.summary.latest_metrics = self.follower.latest();
-                let elapsed =
-                    (self.tether.clock().now() - self.launched_at).to_std().unwrap_or_default();
-                tell(Note::Progress {
-                    state,
-                    metrics: self.follower.latest(),
-                    elapsed,
-                    ceiling: self.ceiling,
-                    cost: self.pod.price.known().map(|rate| rate.cost_of(elapsed)),
-                });
-                Event::Saw(state)
+            Ok(found) => {
+                self.look_at_once = false;
+                self.saw(&found, tell);
+                Event::Saw(found.state)
             }
             Err(failure) => {
                 self.summary.trouble("follow", &failure);

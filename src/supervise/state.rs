@@ -98,6 +98,19 @@ pub enum Effect {
     Finish,
 }
 
+impl State {
+    /// What is to be done in it.
+    #[must_use]
+    pub const fn effect(&self) -> Effect {
+        match self {
+            Self::Following => Effect::Look,
+            Self::Capturing(_) => Effect::Capture,
+            Self::Stopping { .. } => Effect::Stop,
+            Self::Over { .. } => Effect::Finish,
+        }
+    }
+}
+
 /// The transition.
 #[must_use]
 pub fn next(state: &State, event: &Event, now: DateTime<Utc>, terms: Terms) -> (State, Effect) {

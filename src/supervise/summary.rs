@@ -4,26 +4,47 @@ use super::state::Terms;
 use crate::domain::PodId;
 use crate::ops::{CloudName, LatestMetrics, SpendReport, StopAnswer, SyncAnswer};
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The version of this shape. It grows when a key changes its meaning, not when one is added.
+pub(super) const VERSION: u32 = 1;
 
 /// What did not go as it should, by step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepTrouble {
-    /// verify, dry_run, launch, follow, capture, spend, stop, notify.
-    pub step: &'static str,
+    /// verify, dry_run, fuse, launch, follow, capture, spend, stop, notify, resume.
+    pub step: Cow<'static, str>,
     /// What happened.
     pub error: String,
 }
 
 /// What was brought home.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Pulled {
-    /// The job's folder.
+    /// The job's folder, at the end.
     pub job_dir: Option<SyncAnswer>,
-    /// The folder of `--sync-subdir`.
+    /// The folder of `--sync-subdir`, at the end.
     pub analysis: Option<SyncAnswer>,
+    /// What came before the end, while the job ran; null when nothing did.
+    pub while_running: Option<Early>,
+}
+
+/// What came home while the job ran. It is a state of the results in between, never all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Early {
+    /// How often something was brought.
+    pub pulls: u64,
+    /// How many files were put in place, counted anew for each time.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// When the last of them came, UTC.
+    pub last_at: DateTime<Utc>,
 }
 
 impl Pulled {
@@ -36,8 +57,16 @@ impl Pulled {
     }
 }
 
+/// What kind of thing is supervised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// A command (`--job-name`).
+    Job,
+}
+
 /// What was supervised.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     /// The vehicle.
     pub vehicle: String,
@@ -55,17 +84,22 @@ pub struct Spec {
     pub no_stop: bool,
 }
 
-/// The summary.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// The summary. What a run knows later than it begins is missing from a file that is read, not wrong.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// The version of this shape.
+    #[serde(default)]
+    pub version: u32,
     /// Which cloud it ran on.
     pub cloud: CloudName,
     /// The job; null when none was started.
     pub job_id: Option<String>,
     /// The pod that it runs on.
     pub pod_id: Option<PodId>,
-    /// Always `job` in this version.
-    pub mode: &'static str,
+    /// When that pod was started, as the provider says; another time is another boot.
+    pub pod_started_at: Option<DateTime<Utc>>,
+    /// What kind of thing is supervised.
+    pub mode: Mode,
     /// What was supervised.
     pub spec: Spec,
     /// How long it was followed at most, in seconds.
@@ -78,15 +112,19 @@ pub struct Summary {
     pub force_stopped: bool,
     /// Whether the answer to the launch was lost and the job was found all the same.
     pub adopted_after_launch_timeout: bool,
-    /// The latest numbers in its log.
-    pub latest_metrics: Option<LatestMetrics>,
+    /// The latest numbers in its log, under the two names that readers know them by.
+    #[serde(flatten)]
+    pub metrics: Metrics,
     /// What was brought home.
+    #[serde(default)]
     pub pulled: Pulled,
     /// Whether what was brought home is whole, checked against the pod's manifest.
     pub capture_complete: bool,
     /// What was spent.
+    #[serde(skip_deserializing)]
     pub spend: Option<SpendReport>,
     /// The stop, as far as it was read back.
+    #[serde(skip_deserializing)]
     pub stop: Option<StopAnswer>,
     /// Whether the stop had to be asked for again.
     pub stop_escalated: bool,
@@ -98,6 +136,13 @@ pub struct Summary {
     pub refused: bool,
     /// Why it was refused.
     pub reason: Option<String>,
+    /// For how many seconds this computer slept while it was to follow the job: how far its wall
+    /// clock ran ahead of one that stands still in sleep.
+    #[serde(default)]
+    pub slept_for_sec: u64,
+    /// How often the run was taken up by another process (`--resume`).
+    #[serde(default)]
+    pub resumed: u32,
     /// When the run started.
     pub started_at: DateTime<Utc>,
     /// By when the pod is off or the run has given up; null when it leaves the pod running.
@@ -112,6 +157,27 @@ pub struct Summary {
     pub summary_path: Option<PathBuf>,
 }
 
+/// The latest numbers in a job's log: one value, under both of its names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Metrics {
+    latest_metrics: Option<LatestMetrics>,
+    #[serde(skip_deserializing)]
+    metrics: Option<LatestMetrics>,
+}
+
+impl Metrics {
+    /// The newest numbers.
+    #[must_use]
+    pub const fn latest(&self) -> Option<&LatestMetrics> {
+        self.latest_metrics.as_ref()
+    }
+
+    pub(super) fn set(&mut self, latest: Option<LatestMetrics>) {
+        self.metrics.clone_from(&latest);
+        self.latest_metrics = latest;
+    }
+}
+
 /// How much trouble is written down; the first of it tells most.
 const MAX_TROUBLES: usize = 100;
 
@@ -119,18 +185,20 @@ impl Summary {
     /// An empty summary of a run that starts now. Until a stop was read back, the pod may be running.
     pub(super) fn new(cloud: CloudName, spec: Spec, started_at: DateTime<Utc>) -> Self {
         Self {
+            version: VERSION,
             cloud,
             job_id: None,
             pod_id: None,
-            mode: "job",
+            pod_started_at: None,
+            mode: Mode::Job,
             spec,
             max_wait_sec: None,
             state: None,
             exit_code: None,
             force_stopped: false,
             adopted_after_launch_timeout: false,
-            latest_metrics: None,
-            pulled: Pulled { job_dir: None, analysis: None },
+            metrics: Metrics::default(),
+            pulled: Pulled::default(),
             capture_complete: false,
             spend: None,
             stop: None,
@@ -139,6 +207,8 @@ impl Summary {
             errors: Vec::new(),
             refused: false,
             reason: None,
+            slept_for_sec: 0,
+            resumed: 0,
             started_at,
             stops_by: None,
             pid: std::process::id(),
@@ -148,12 +218,30 @@ impl Summary {
         }
     }
 
+    /// The same run, taken up by this process.
+    pub(super) fn taken_up(mut self, path: PathBuf) -> Self {
+        self.metrics.set(self.metrics.latest_metrics.clone());
+        Self {
+            version: VERSION,
+            pid: std::process::id(),
+            resumed: self.resumed.saturating_add(1),
+            ended_at: None,
+            process_exit_code: None,
+            summary_path: Some(path),
+            ..self
+        }
+    }
+
     pub(super) fn trouble(&mut self, step: &'static str, error: impl std::fmt::Display) {
-        let trouble = StepTrouble { step, error: error.to_string() };
+        let trouble = StepTrouble { step: step.into(), error: error.to_string() };
         // A link that is down for hours says the same at every look.
         if self.errors.len() < MAX_TROUBLES && !self.errors.contains(&trouble) {
             self.errors.push(trouble);
         }
+    }
+
+    pub(super) fn slept(&mut self, time: Duration) {
+        self.slept_for_sec = self.slept_for_sec.saturating_add(time.as_secs());
     }
 
     pub(super) fn set_terms(&mut self, terms: Terms) {
@@ -164,7 +252,8 @@ impl Summary {
     /// known truth.
     pub(super) fn write(&self) -> std::io::Result<()> {
         let Some(path) = &self.summary_path else { return Ok(()) };
-        let folder = path.parent().unwrap_or(Path::new("."));
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let folder = folder.unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder)?;
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         serde_json::to_writer_pretty(&mut file, self)?;

@@ -2,28 +2,37 @@
 
 use super::options::Note;
 use super::summary::Summary;
-use crate::domain::{Pod, Vehicle, Vigil};
+use crate::domain::{PodId, Vehicle, Vigil};
 use crate::ops::vigil::{self, Kept};
+use std::io::ErrorKind;
+
+/// Another process keeps the vigil of this job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Taken;
 
 /// Begins to be seen. What keeps others from seeing it is told and holds up nothing.
+///
+/// # Errors
+/// [`Taken`] when another process follows this job.
 pub(super) async fn begin(
     summary: &Summary,
     vehicle: &Vehicle,
-    pod: &Pod,
+    pod: &PodId,
     tell: &mut (dyn FnMut(Note) + Send),
-) -> Option<Kept> {
+) -> Result<Option<Kept>, Taken> {
     let seen = Vigil {
         job_id: summary.job_id.clone().unwrap_or_default(),
-        pod: pod.id.clone(),
+        pod: pod.clone(),
         pid: summary.pid,
         started_at: summary.started_at,
         stops_by: summary.stops_by,
     };
     match vigil::keep(&seen, &vehicle.local_log_dir).await {
-        Ok(kept) => Some(kept),
+        Ok(kept) => Ok(Some(kept)),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Taken),
         Err(error) => {
             tell(Note::Said(format!("pod_status will not show this run as a fuse: {error}")));
-            None
+            Ok(None)
         }
     }
 }

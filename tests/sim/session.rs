@@ -252,6 +252,7 @@ impl Session {
             backstop: Duration::from_secs(300),
             no_stop: false,
             sync_subdir: None,
+            pull_every: supervise::PULL_EVERY,
             notifier: podtether::notify::Notifier::silent(),
             summary_path: None,
         };
@@ -290,6 +291,7 @@ fn job(vehicle: &str, dice: &mut Dice, dry_run: bool) -> RunJobRequest {
         dry_run,
         max_runtime_sec: Some(seconds),
         vehicle: Some(vehicle.to_owned()),
+        ..RunJobRequest::default()
     }
 }
 

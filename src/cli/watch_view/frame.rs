@@ -106,8 +106,15 @@ fn tail(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// The curve's points and its bounds; `None` while there is nothing to draw.
-fn points(model: &Model) -> Option<(Vec<(f64, f64)>, [f64; 2], [f64; 2])> {
+/// The curve on the screen: its points and the bounds of both axes.
+struct Drawn {
+    points: Vec<(f64, f64)>,
+    x: [f64; 2],
+    y: [f64; 2],
+}
+
+/// `None` while there is nothing to draw.
+fn drawn(model: &Model) -> Option<Drawn> {
     #[expect(clippy::cast_precision_loss, reason = "a place on the screen")]
     let points: Vec<(f64, f64)> =
         model.curve.iter().map(|(at, reward)| (*at as f64, *reward)).collect();
@@ -116,7 +123,7 @@ fn points(model: &Model) -> Option<(Vec<(f64, f64)>, [f64; 2], [f64; 2])> {
     let low = rewards.clone().fold(f64::INFINITY, f64::min);
     let high = rewards.fold(f64::NEG_INFINITY, f64::max);
     let margin = if high > low { 0.0 } else { 1.0 };
-    Some((points, [first, last.max(first + 1.0)], [low - margin, high + margin]))
+    Some(Drawn { points, x: [first, last.max(first + 1.0)], y: [low - margin, high + margin] })
 }
 
 fn dataset(points: &[(f64, f64)]) -> Dataset<'_> {
@@ -128,7 +135,7 @@ fn dataset(points: &[(f64, f64)]) -> Dataset<'_> {
 }
 
 fn chart(frame: &mut Frame<'_>, area: Rect, model: &Model) {
-    let Some((points, x, y)) = points(model) else {
+    let Some(Drawn { points, x, y }) = drawn(model) else {
         frame.render_widget(Line::styled("no reward yet", faint()), area);
         return;
     };
@@ -141,7 +148,7 @@ fn chart(frame: &mut Frame<'_>, area: Rect, model: &Model) {
 
 /// Without axes, where each row counts.
 fn bare_chart(frame: &mut Frame<'_>, area: Rect, model: &Model) {
-    if let Some((points, x, y)) = points(model) {
+    if let Some(Drawn { points, x, y }) = drawn(model) {
         let chart = Chart::new(vec![dataset(&points)])
             .x_axis(Axis::default().bounds(x))
             .y_axis(Axis::default().bounds(y));

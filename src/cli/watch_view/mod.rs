@@ -27,7 +27,7 @@ const BEGIN: Duration = Duration::from_secs(1);
 /// How a view ended.
 pub enum End {
     /// The watch did.
-    Watched(Result<WatchStatus, Failure>),
+    Watched(Box<Result<WatchStatus, Failure>>),
     /// Somebody left it; the exit code that goes with that.
     Left(u8),
 }
@@ -71,7 +71,7 @@ pub async fn show(
                 take(&mut model, note, !shown.is_refused);
                 is_new = true;
             }
-            ended = &mut watch => break End::Watched(ended),
+            ended = &mut watch => break End::Watched(Box::new(ended)),
             _ = tick.tick() => {
                 let now = clock.monotonic();
                 if is_new || now.saturating_sub(begun) >= BEGIN {

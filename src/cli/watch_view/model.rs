@@ -83,7 +83,7 @@ impl Model {
             let last = self.curve.len() - 1;
             self.curve.retain(|_| {
                 place += 1;
-                (place - 1) % 2 == 0 || place - 1 == last
+                (place - 1).is_multiple_of(2) || place - 1 == last
             });
         }
     }

@@ -68,6 +68,20 @@ fn the_longest_unattended_bill_is_that_of_the_slowest_proven_fuse() {
     assert_eq!(unpriced.usd, None);
 }
 
+/// C03: asleep, the laptop's own fuses do nothing; what runs on the pod does.
+#[test]
+fn asleep_only_what_is_on_the_pod_bounds_the_bill() {
+    let laptops = FuseReport { name: FuseName::Deadman, ..armed(60) };
+    let told = |fuses: &[FuseReport]| longest_asleep(price(), fuses, now()).text;
+    assert_eq!(
+        told(&[laptops.clone(), armed(47 * 60)]),
+        "if this laptop sleeps: the pod's own fuses stop it by 2026-07-03 13:47 UTC, at most $0.54 from now"
+    );
+    let open = "if this laptop sleeps: nothing on the pod is proven to stop it, it bills $0.69 for every hour until this laptop wakes";
+    assert_eq!(told(&[laptops]), open);
+    assert_eq!(told(&[FuseReport { state: Unproven, ..armed(60) }]), open);
+}
+
 /// What is only promised bounds nothing: neither an unproven fuse nor a proof without an end.
 #[test]
 fn a_bill_without_a_proven_fuse_is_open_ended() {

@@ -2,6 +2,7 @@
 
 use super::{FuseName, FuseReport, FuseState};
 use crate::domain::{Price, Usd};
+use chrono::{DateTime, TimeDelta, Utc};
 use std::time::Duration;
 
 /// What a pod costs that nobody looks after any more.
@@ -62,6 +63,40 @@ pub fn longest_unattended(price: Price, fuses: &[FuseReport]) -> UnattendedBill 
     };
     let text = format!("no fuse is proven: the bill is open-ended, {open}{promised}");
     UnattendedBill { text, seconds: None, usd: None }
+}
+
+/// What the pod costs at most from now on while the laptop sleeps: then only what runs on the pod acts.
+/// The laptop's own fuses act when it wakes.
+#[must_use]
+pub fn longest_asleep(price: Price, fuses: &[FuseReport], now: DateTime<Utc>) -> UnattendedBill {
+    let on_the_pod =
+        |fuse: &&FuseReport| matches!(fuse.name, FuseName::AutoStop | FuseName::Watchdog);
+    let fuses: Vec<FuseReport> = fuses.iter().filter(on_the_pod).cloned().collect();
+    let mut bill = longest_unattended(price, &fuses);
+    let rate = price.known().map(|rate| rate.per_hour());
+    bill.text = match (bill.seconds, bill.usd) {
+        (Some(seconds), usd) => {
+            let by = TimeDelta::try_seconds(i64::try_from(seconds).unwrap_or(i64::MAX))
+                .and_then(|within| now.checked_add_signed(within))
+                .unwrap_or(DateTime::<Utc>::MAX_UTC);
+            let most = usd.map_or_else(
+                || "at a price that is not known".to_owned(),
+                |usd| format!("at most {usd} from now"),
+            );
+            format!(
+                "if this laptop sleeps: the pod's own fuses stop it by {}, {most}",
+                by.format("%Y-%m-%d %H:%M UTC")
+            )
+        }
+        (None, _) => format!(
+            "if this laptop sleeps: nothing on the pod is proven to stop it, it bills {} until this laptop wakes",
+            rate.map_or_else(
+                || "at a price that is not known".to_owned(),
+                |rate| format!("{rate} for every hour")
+            )
+        ),
+    };
+    bill
 }
 
 /// Whole minutes, rounded up: what is left is never told shorter than it is.

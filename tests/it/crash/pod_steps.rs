@@ -27,6 +27,8 @@ impl PodSteps {
             r#"#!/bin/bash
 folder={folder}
 if [ "$1" = -c ] && [[ ${{3-}} == *.sh ]]; then
+  # For a job that goes on until its end is waited for.
+  [ "$3" != await_exit.sh ] || : >"$4/../../held"
   printf '%s\n' "$3" >>"$folder/log"
   times=$(grep -cxF -- "$3" "$folder/log")
   read -r key when <"$folder/plan"

@@ -54,6 +54,9 @@ pub fn recover(rig: &Rig, cell: &Cell) {
     rig.runtime.block_on(rig.fixture.until("the word of the repair", async || said() || !torn));
     assert_eq!(said(), torn, "a repair was told and there was none");
     drop(client);
+    if cell.scenario == Scenario::Supervise {
+        is_taken_up(rig, truth.as_ref());
+    }
 
     stops_everything(rig, unaccounted);
     let book = rig.fixture.ledger().book().unwrap();
@@ -118,6 +121,29 @@ fn tells_the_truth_in_its_summary(rig: &Rig, truth: Option<&(String, String)>) {
                 assert_eq!(summary["pod_may_still_be_running"], true, "{summary:#}");
             }
         }
+    }
+}
+
+/// `--resume` of a run that left a summary ends its bill, and never launches. A run that had said its
+/// last word is refused.
+fn is_taken_up(rig: &Rig, truth: Option<&(String, String)>) {
+    let logs = fs::read_dir(rig.fixture.path("logs")).into_iter().flatten();
+    let paths = logs.map(|entry| entry.unwrap().path());
+    let mut paths = paths.filter(|path| path.extension().is_some_and(|it| it == "json"));
+    let Some(path) = paths.next() else {
+        assert!(!launched(rig), "a job was launched before there was a summary");
+        return;
+    };
+    let words = ["supervise", "--interval", "1", "--resume", path.to_str().unwrap()];
+    let output = command(rig, &words, None).output().unwrap();
+    let code = output.status.code();
+    assert!(matches!(code, Some(0..=2)), "{output:?}");
+    let summary: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(summary["pod_may_still_be_running"], false, "{summary:#} {output:?}");
+    assert_eq!(rig.truth().unwrap().1, "EXITED", "{output:?}");
+    if code == Some(2) {
+        assert_eq!(truth.unwrap().1, "EXITED", "{output:?}");
+        assert_eq!(summary["process_exit_code"], 0, "{summary:#}");
     }
 }
 

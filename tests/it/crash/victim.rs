@@ -30,7 +30,8 @@ pub struct Victim {
 
 /// A job that appends a line to the file `runs` and ends when there is a file `go`.
 pub const WAITING_JOB: &str = "echo run >>runs; until test -e go; do sleep 0.05; done";
-const SHORT_JOB: &str = "echo run >>runs";
+/// The same, until its end is waited for: then a run that follows it waits in every case.
+const SHORT_JOB: &str = "echo run >>runs; until test -e held; do sleep 0.05; done";
 
 /// The arguments of the tool that a scenario calls.
 pub fn tool_call(scenario: Scenario) -> Option<(&'static str, Value)> {

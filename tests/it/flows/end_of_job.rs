@@ -1,41 +1,11 @@
 //! How a supervised run ends when its job does, or does not.
 
 use super::fixture::{Fixture, POD};
+use super::summary::has_its_shape;
 use super::supervised::Run;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
-
-/// The keys of a summary, in every run (contract, section 11).
-const KEYS: [&str; 26] = [
-    "adopted_after_launch_timeout",
-    "capture_complete",
-    "cloud",
-    "ended_at",
-    "errors",
-    "exit_code",
-    "force_stopped",
-    "job_id",
-    "latest_metrics",
-    "max_wait_sec",
-    "mode",
-    "pid",
-    "pod_id",
-    "pod_may_still_be_running",
-    "process_exit_code",
-    "pulled",
-    "reason",
-    "refused",
-    "spec",
-    "spend",
-    "started_at",
-    "state",
-    "stop",
-    "stop_escalated",
-    "stops_by",
-    "summary_path",
-];
 
 /// What a run has to have left behind when its pod was stopped and read back.
 fn assert_stopped(summary: &Value) {
@@ -58,9 +28,7 @@ async fn a_job_that_succeeds_is_captured_and_its_pod_is_stopped() {
     assert_eq!(outcome.code, 0, "{outcome:#?}");
     assert!(outcome.took < Duration::from_secs(40), "{:?}", outcome.took);
     let summary = outcome.file();
-    let found: BTreeSet<&str> = summary.as_object().unwrap().keys().map(String::as_str).collect();
-    let wanted: BTreeSet<&str> = KEYS.into_iter().collect();
-    assert_eq!(found, wanted);
+    has_its_shape(&summary);
     assert_stopped(&summary);
     let told = ["state", "exit_code", "process_exit_code", "capture_complete", "cloud", "mode"];
     let told = told.map(|key| summary[key].clone());

@@ -3,11 +3,13 @@
 use super::fixture::Fixture;
 use super::twin::CEILING;
 use crate::local_cloud::program;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// A run that goes on. Killed when it is dropped before its end.
@@ -36,7 +38,10 @@ impl Run {
 
     /// The same with more variables.
     pub fn start_with(fixture: &Fixture, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let (stdout, stderr) = (fixture.path("stdout"), fixture.path("stderr"));
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let number = RUNS.fetch_add(1, Relaxed);
+        let file = |name: &str| fixture.path(&format!("{name}-{number}"));
+        let (stdout, stderr) = (file("stdout"), file("stderr"));
         let child = Command::new(program())
             .args(["supervise", "--json", "--config"])
             .arg(fixture.config_file())
@@ -48,6 +53,7 @@ impl Run {
             .stdin(Stdio::null())
             .stdout(File::create(&stdout).unwrap())
             .stderr(File::create(&stderr).unwrap())
+            .process_group(0)
             .spawn()
             .unwrap();
         Self { child, started: Instant::now(), stdout, stderr }
@@ -69,9 +75,29 @@ impl Run {
         Self::start_with(fixture, &[&base[..], more].concat(), variables)
     }
 
+    /// Takes up the run that left this summary.
+    pub fn resume(fixture: &Fixture, summary: &Path, more: &[&str]) -> Self {
+        let base = ["--interval", "1", "--resume", summary.to_str().unwrap()];
+        Self::start(fixture, &[&base[..], more].concat())
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id().try_into().unwrap()).unwrap()
+    }
+
+    /// SIGKILL to it and to everything in its process group, as harnesses do (C01).
+    pub fn kill_group(mut self) {
+        // It may have ended by itself.
+        let _ = kill_process_group(self.pid(), Signal::KILL);
+        self.child.wait().unwrap();
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     pub fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
-        kill_process(pid, signal).unwrap();
+        kill_process(self.pid(), signal).unwrap();
     }
 
     pub fn stderr(&self) -> String {
@@ -124,4 +150,21 @@ impl Outcome {
         assert_eq!(file, self.summary, "{path}");
         file
     }
+}
+
+/// The summaries in the vehicle's log folder, of runs and of refusals.
+pub fn summaries(fixture: &Fixture) -> Vec<PathBuf> {
+    let entries = fs::read_dir(fixture.path("logs")).into_iter().flatten();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let is_one = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name.starts_with("supervise-") && name.ends_with(".json")
+    };
+    paths.filter(is_one).collect()
+}
+
+/// The one summary there is, and where it is.
+pub fn summary(fixture: &Fixture) -> (PathBuf, Value) {
+    let [path] = &summaries(fixture)[..] else { panic!("{:?}", summaries(fixture)) };
+    (path.clone(), serde_json::from_slice(&fs::read(path).unwrap()).unwrap())
 }

@@ -1,0 +1,111 @@
+//! A run from its plan to its launch: nothing is spent before the plan has a finite end and a fuse that
+//! outlives this process is armed.
+
+use super::fuse;
+use super::options::{Note, Options};
+use super::patience::{self, CAPTURE_MAX, MAX_STOPS, later};
+use super::refused::{ended_before, refused};
+use super::run::{Run, Signals, save};
+use super::state::{Event, State, Terms};
+use super::summary::{Spec, Summary};
+use super::vigil;
+use crate::apply::OffSettings;
+use crate::domain::{Ceiling, JobEnd};
+use crate::ops::Tether;
+use std::time::Duration;
+
+/// Runs a job under supervision. Returns the summary, whose `process_exit_code` is the outcome, and
+/// the points of the reward curve.
+pub async fn run(
+    tether: &Tether,
+    options: &Options,
+    signals: &mut Signals,
+    tell: &mut (dyn FnMut(Note) + Send),
+) -> (Summary, Vec<(u64, f64)>) {
+    let started_at = tether.clock().now();
+    let spec = Spec {
+        vehicle: options
+            .job
+            .vehicle
+            .clone()
+            .unwrap_or_else(|| tether.config().default_vehicle.0.clone()),
+        name: options.job.name.clone(),
+        command: options.job.command.clone(),
+        workdir: options.job.workdir.clone(),
+        max_runtime_sec: options.job.max_runtime_sec,
+        sync_subdir: options.sync_subdir.clone(),
+        no_stop: options.no_stop,
+    };
+    let mut summary = Summary::new(tether.cloud_name(), spec, started_at);
+    summary.summary_path.clone_from(&options.summary_path);
+
+    // The pod must run already, and the plan must have a finite end, before anything is spent.
+    let end = end_of_job(options, tether.settings().off);
+    let job = match tether.plan_job(&options.job, end).await {
+        Ok(job) => job,
+        Err(failure) => return (refused(summary, tether, options, failure), Vec::new()),
+    };
+    tell(Note::Said(format!(
+        "plan: job {} on pod {}, ceiling {} s, worst case {}",
+        job.id,
+        job.pod.id,
+        job.ceiling.as_secs(),
+        job.worst_case().total(),
+    )));
+    for warning in tether.warnings() {
+        tell(Note::Said(format!("note: {warning}")));
+    }
+    let longest = job.ceiling.duration()
+        + Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC))
+        + options.backstop;
+    let max_wait = options.max_wait.unwrap_or(longest);
+    let deadline = later(started_at, max_wait);
+    let terms = Terms {
+        deadline,
+        no_stop: options.no_stop,
+        max_stops: MAX_STOPS,
+        stop_for: patience::stop_for(tether.settings().off),
+    };
+    summary.set_terms(terms);
+    let over = later(deadline, patience::last_part(tether.settings().off));
+    if let Err(failure) = fuse::arm(tether, &job.vehicle, &job.pod, over, tell).await {
+        return (refused(summary, tether, options, failure), Vec::new());
+    }
+    // Whoever asked for an end by now wants no launch.
+    if let Ok(Event::Interrupt | Event::Leave) = signals.try_recv() {
+        return (ended_before(summary, tether, options), Vec::new());
+    }
+    summary.job_id = Some(job.id.to_string());
+    let default_path = || job.vehicle.local_log_dir.join(format!("supervise-{}.json", job.id));
+    summary.summary_path = Some(options.summary_path.clone().unwrap_or_else(default_path));
+    summary.pod_id = Some(job.pod.id.clone());
+    summary.pod_started_at = job.pod.started_at;
+    summary.stops_by = (!options.no_stop).then_some(over);
+    // Before the summary: who reads one can tell by the lock whether its process lives.
+    let vigil = vigil::begin(&summary, &job.vehicle, &job.pod.id, tell).await.unwrap_or(None);
+    save(&mut summary, tell);
+
+    let of_job = (&job.vehicle, &job.pod, &job.id, job.ceiling);
+    let mut run = Run::new(tether, options, of_job, terms, summary);
+    let state = match tether.launch(&job, &options.job).await {
+        Ok(answer) => {
+            tell(Note::Said(format!("launched: {}", answer.job_dir)));
+            State::Following
+        }
+        Err(failure) => run.after_a_failed_launch(failure, tell).await,
+    };
+    run.go_on(state, vigil, signals, tell).await
+}
+
+/// What comes after the job, each part for as long as it may take.
+fn end_of_job(options: &Options, off: OffSettings) -> JobEnd {
+    match options.no_stop {
+        true => JobEnd::Left,
+        false => JobEnd::Supervised {
+            max_wait: options.max_wait,
+            backstop: options.backstop,
+            capture: CAPTURE_MAX,
+            stop: patience::longest_stop(off),
+        },
+    }
+}
