@@ -39,10 +39,8 @@ pub async fn resume(
     let max_wait = TimeDelta::try_seconds(summary.max_wait_sec.unwrap_or(0)).unwrap_or_default();
     // The deadline is that of the first run: a new process gives no more time (C02).
     let deadline = summary.started_at.checked_add_signed(max_wait).unwrap_or(summary.started_at);
-    let over = later(
-        deadline.max(tether.clock().now()),
-        patience::last_part(tether.settings().off),
-    );
+    let over =
+        later(deadline.max(tether.clock().now()), patience::last_part(tether.settings().off));
     let options = options(asked, &summary);
     summary.stops_by = (!options.no_stop).then_some(over);
     let Ok(vigil) = vigil::begin(&summary, &vehicle, &pod_id, tell).await else {
@@ -168,9 +166,11 @@ async fn end_off(
     tell: &mut (dyn FnMut(Note) + Send),
 ) -> (Summary, Vec<(u64, f64)>) {
     // Killed between the stop and the last word: everything was done.
-    let ended = |state: &String| [JobState::Succeeded, JobState::Failed, JobState::TimedOut]
-        .iter()
-        .any(|known| known.as_str() == state);
+    let ended = |state: &String| {
+        [JobState::Succeeded, JobState::Failed, JobState::TimedOut]
+            .iter()
+            .any(|known| known.as_str() == state)
+    };
     let was_whole = summary.capture_complete && summary.state.as_ref().is_some_and(ended);
     if !was_whole {
         summary.trouble("resume", format!("{what} before the job was seen to end"));
