@@ -124,6 +124,7 @@ fn main() {
             env: BTreeMap::new(),
             started_at: chrono::DateTime::UNIX_EPOCH,
             unknown_launches: Vec::new(),
+            replacements: Vec::new(),
             force: false,
             provenance: BTreeMap::new(),
         };

@@ -308,6 +308,7 @@ mod tests {
             unknown_creates: Vec::new(),
             live_jobs: crate::plan::LiveJobs::Known(vec![]),
             volume_health: crate::plan::VolumeHealth::NotAsked,
+            gates: crate::plan::Gates::NotAsked,
             spend: crate::plan::Spend::not_asked(),
         };
         let draft = crate::plan::stop(&vehicle, true, &facts);

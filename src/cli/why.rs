@@ -106,6 +106,7 @@ async fn explained(args: &WhyArgs, how: &How) -> Result<WhyAnswer, Failure> {
             max_runtime_sec: job.max_runtime_sec,
             vehicle: job.vehicle.clone(),
             dry_run: true,
+            ..RunJobRequest::default()
         }),
         (None, Some(path)) => saved(&read(path)?)?,
         (None, None) => return Err(Failure::bad_input("why needs a plan or a call")),
@@ -148,6 +149,7 @@ fn saved(text: &str) -> Result<WhyRequest, Failure> {
                 max_runtime_sec: given["max_runtime_sec"].as_i64(),
                 vehicle: words(given, "vehicle"),
                 dry_run: true,
+                ..RunJobRequest::default()
             })),
             other => Err(odd(&format!("it calls {other}"))),
         };

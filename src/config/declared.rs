@@ -1,8 +1,8 @@
-//! The mappings of names: `vehicles`, `trainings`, and the words that point into them.
+//! The mapping of names `vehicles`, and the words that point into it.
 
 use super::error::{Problems, nearest};
 use super::read::{self, Entry, Section, Value};
-use super::{Training, keys, value, yaml};
+use super::{keys, value, yaml};
 use crate::domain::VehicleName;
 
 /// A vehicle's checked keys.
@@ -43,38 +43,6 @@ pub(super) fn vehicles(file: &Section, problems: &mut Problems) -> Vec<Declared>
     declared
 }
 
-pub(super) fn trainings(
-    file: &Section,
-    declared: &[Declared],
-    problems: &mut Problems,
-) -> Vec<Training> {
-    let Some(Entry { value: Value::Mapping(node), .. }) = file.get("trainings") else {
-        return Vec::new();
-    };
-    let known: Vec<_> = keys::TRAINING.iter().collect();
-    let mut trainings = Vec::new();
-    for (name, node) in read::mapping(node, "trainings", problems).unwrap_or_default() {
-        let path = read::join("trainings", &name.name);
-        if let Err(fault) = value::declared_name(&name.name) {
-            problems.add(name.at.line, &path, fault.why, fault.fix);
-        }
-        let section = read::section(node, &path, &known, problems);
-        match section.get("vehicle") {
-            Some(entry) => {
-                if let Some(vehicle) = declared_vehicle(entry, declared, problems) {
-                    trainings.push(Training { name: name.name.clone(), vehicle });
-                }
-            }
-            None if matches!(node.value, yaml::Value::Map(_)) && !section.was_given("vehicle") => {
-                let fix = format!("name one of: {}", names(declared));
-                problems.add(name.at.line, read::join(&path, "vehicle"), "is missing", fix);
-            }
-            None => {}
-        }
-    }
-    trainings
-}
-
 pub(super) fn default_vehicle(
     file: &Section,
     declared: &[Declared],
@@ -89,7 +57,7 @@ pub(super) fn default_vehicle(
         })
 }
 
-fn declared_vehicle(
+pub(super) fn declared_vehicle(
     entry: &Entry,
     declared: &[Declared],
     problems: &mut Problems,
@@ -103,6 +71,6 @@ fn declared_vehicle(
     None
 }
 
-fn names(declared: &[Declared]) -> String {
+pub(super) fn names(declared: &[Declared]) -> String {
     declared.iter().map(|vehicle| vehicle.name.as_str()).collect::<Vec<_>>().join(", ")
 }

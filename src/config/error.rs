@@ -1,5 +1,6 @@
 //! What is wrong with a config: which file, which line, which key, which value, and what would do.
 
+pub(super) use crate::domain::nearest;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -50,6 +51,16 @@ pub enum ConfigError {
     /// A vehicle that the file does not declare.
     #[error("no vehicle {given:?} in {}; {fix}", path.display())]
     UnknownVehicle {
+        /// The name as given.
+        given: String,
+        /// The file.
+        path: PathBuf,
+        /// The nearest name, or all of them.
+        fix: String,
+    },
+    /// A training that the file does not declare.
+    #[error("no training {given:?} in {}; {fix}", path.display())]
+    UnknownTraining {
         /// The name as given.
         given: String,
         /// The file.
@@ -145,21 +156,5 @@ impl Problems {
     pub fn into_error(mut self, path: PathBuf) -> ConfigError {
         self.0.sort_by_key(|problem| problem.line);
         ConfigError::Invalid { path, problems: self.0 }
-    }
-}
-
-/// "did you mean X?", or every name when none is near.
-pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.into_iter().collect();
-    let folded = given.to_lowercase();
-    let near = known
-        .iter()
-        .map(|name| (strsim::damerau_levenshtein(&folded, &name.to_lowercase()), *name))
-        .min_by_key(|(distance, _)| *distance)
-        // Two slips, or three in a long name; beyond that the guess is noise.
-        .filter(|(distance, name)| *distance <= (name.len() / 4).clamp(1, 3));
-    match near {
-        Some((_, name)) => format!("did you mean {name}?"),
-        None => format!("known here: {}", known.join(", ")),
     }
 }

@@ -1,7 +1,10 @@
 //! Every key of the file in one table: its name, what it may hold and what it means. The reader,
 //! the suggestions and the JSON Schema are all made from it.
 
+mod training;
+
 use super::value::{self, Check};
+pub(super) use training::{CHECK, EDIT, LEVEL, TRAINING};
 
 /// What a key may hold.
 #[derive(Clone, Copy)]
@@ -20,6 +23,14 @@ pub(super) enum Kind {
     FuseHours,
     /// `refuse`, or `{tolerate: [names]}`.
     Strangers,
+    /// A command: one text that is split into words, or a list of words.
+    Words,
+    /// Two numbers, `[lowest, highest]`; their texts are kept.
+    Range,
+    /// A list of mappings with these keys.
+    Items(&'static [Key]),
+    /// A mapping from names to mappings with these keys.
+    Named(&'static [Key]),
     /// A mapping that has a reader of its own.
     Mapping,
 }
@@ -255,7 +266,7 @@ pub(super) const TOP: &[Key] = &[
     ),
     key(
         "trainings",
-        Kind::Mapping,
+        Kind::Named(TRAINING),
         "{my-training: {vehicle: my-vehicle}}",
         "Name to settings of each training.",
     ),
@@ -272,10 +283,6 @@ pub(super) const TOP: &[Key] = &[
         "Send notices to a webhook of this kind, ntfy or slack; its address is a secret and is kept in the keychain or in PODTETHER_WEBHOOK_URL, never here.",
     ),
 ];
-
-/// Keys of one training.
-pub(super) const TRAINING: &[Key] =
-    &[key("vehicle", Kind::Text(value::any), "my-vehicle", "The vehicle that it runs on.")];
 
 /// Keys of `strangers`, when it is not the word `refuse`.
 pub(super) const STRANGERS: &[Key] =

@@ -5,6 +5,8 @@
 //! layer may loosen another's. A key that is not known is an error, since a misspelt limit is no
 //! limit; everything that is wrong is told at once, with line, key, value and what would do.
 
+mod composite;
+mod cross_check;
 mod declared;
 mod env;
 mod error;
@@ -14,11 +16,13 @@ mod keys;
 mod notify;
 mod paths;
 mod read;
+mod recipes;
 mod resolve;
 mod schema;
 mod value;
 mod yaml;
 
+pub use cross_check::{CheckError, cross_check};
 pub use env::{API_KEY, Environment, VARIABLES, Variable, WEBHOOK_URL};
 pub use error::{ConfigError, Problem};
 pub use find::{FILE_NAME, find};
@@ -26,7 +30,7 @@ pub use identity::check_identity;
 pub use notify::{Notify, WebhookShape};
 pub use schema::schema;
 
-use crate::domain::{Limits, Vehicle, VehicleName};
+use crate::domain::{Limits, Recipe, Vehicle, VehicleName};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -50,15 +54,6 @@ pub enum FuseHours {
     Off,
     /// After this time.
     After(Duration),
-}
-
-/// A training as the config declares it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Training {
-    /// Its name.
-    pub name: String,
-    /// The vehicle that it runs on; always a declared one.
-    pub vehicle: VehicleName,
 }
 
 /// The resolved config. Holds no secret.
@@ -85,7 +80,7 @@ pub struct Config {
     /// Where people are told of what happens.
     pub notify: Notify,
     /// Declared trainings, in the file's order.
-    pub trainings: Vec<Training>,
+    pub trainings: Vec<Recipe>,
     /// What the file allows but a careful owner would want to know. For status and doctor.
     pub warnings: Vec<String>,
     /// Keys that the file sets and that this version reads but does not act on yet, each with what
@@ -135,6 +130,20 @@ impl Config {
                 given: crate::secret::scrub(name, &[]).chars().take(80).collect(),
                 path: self.path.clone(),
                 fix: error::nearest(name, self.vehicles.iter().map(|v| v.name.0.as_str())),
+            }
+        })
+    }
+
+    /// The training of that name.
+    ///
+    /// # Errors
+    /// [`ConfigError::UnknownTraining`] with the nearest name.
+    pub fn training(&self, name: &str) -> Result<&Recipe, ConfigError> {
+        self.trainings.iter().find(|recipe| recipe.name == name).ok_or_else(|| {
+            ConfigError::UnknownTraining {
+                given: crate::secret::scrub(name, &[]).chars().take(80).collect(),
+                path: self.path.clone(),
+                fix: error::nearest(name, self.trainings.iter().map(|t| t.name.as_str())),
             }
         })
     }

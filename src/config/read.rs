@@ -2,9 +2,8 @@
 
 use super::error::{Problems, nearest};
 use super::keys::{Key, Kind, Unit};
-use super::value::Check;
 use super::yaml::{self, Node};
-use super::{FuseHours, keys};
+use super::{FuseHours, composite, keys};
 use crate::domain::Usd;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,6 +19,9 @@ pub(super) enum Value {
     Money(Usd),
     FuseHours(FuseHours),
     Tolerated(Vec<String>),
+    /// Lowest and highest, as written.
+    Range(String, String),
+    Items(Vec<Node>),
     Mapping(Node),
 }
 
@@ -176,7 +178,7 @@ fn instead_of(name: &str, prefix: &str, known: &[&'static Key]) -> String {
 }
 
 /// A value's faults: suffix of the key, line, what is wrong, what would do.
-type Wrong = Vec<(String, u64, String, String)>;
+pub(super) type Wrong = Vec<(String, u64, String, String)>;
 
 fn check(node: &Node, key: &Key) -> Result<Value, Wrong> {
     let wrong = |what: String, fix: String| vec![(String::new(), node.at.line, what, fix)];
@@ -200,7 +202,7 @@ fn check(node: &Node, key: &Key) -> Result<Value, Wrong> {
             }
             _ => unfit("is not a path"),
         },
-        Kind::Texts(check) => texts(node, key, check).map(Value::Texts),
+        Kind::Texts(check) => composite::texts(node, key, check).map(Value::Texts),
         Kind::Whole { unit, min, max } => whole(node, unit, min, max, key)
             .map_err(|(what, fix)| wrong(what, fix))
             .map(Value::Whole),
@@ -220,7 +222,16 @@ fn check(node: &Node, key: &Key) -> Result<Value, Wrong> {
             wrong(what, format!("write hours such as {}, or off", key.example))
         }),
         Kind::Strangers => strangers(node),
-        Kind::Mapping => match node.value {
+        Kind::Words => composite::words(node, key).map(Value::Texts),
+        Kind::Range => match composite::range(node) {
+            Some((low, high)) => Ok(Value::Range(low, high)),
+            None => unfit("is not two numbers, the lower one first"),
+        },
+        Kind::Items(_) => match &node.value {
+            yaml::Value::List(items) => Ok(Value::Items(items.clone())),
+            _ => unfit("is not a list"),
+        },
+        Kind::Named(_) | Kind::Mapping => match node.value {
             yaml::Value::Map(_) => Ok(Value::Mapping(node.clone())),
             _ => unfit("is not a mapping"),
         },
@@ -230,47 +241,13 @@ fn check(node: &Node, key: &Key) -> Result<Value, Wrong> {
 /// An example, and the default where there is one.
 fn would_do(key: &Key) -> String {
     let required = key.name == "vehicles"
-        || keys::OWN.iter().chain(keys::TRAINING).any(|own| own.name == key.name);
+        || key.name == "vehicle"
+        || [keys::OWN, keys::EDIT, keys::CHECK]
+            .into_iter()
+            .flatten()
+            .any(|own| own.name == key.name && !["pattern", "same_as"].contains(&own.name));
     let or_default = if required { "" } else { ", or leave the key out" };
     format!("write for example {}{or_default}", key.example)
-}
-
-fn texts(node: &Node, key: &Key, check: Check) -> Result<Vec<String>, Wrong> {
-    let one = |what: String, fix: String| vec![(String::new(), node.at.line, what, fix)];
-    let items = match &node.value {
-        yaml::Value::List(items) if !items.is_empty() => items,
-        yaml::Value::List(_) => {
-            return Err(one("is empty".to_owned(), format!("write for example {}", key.example)));
-        }
-        _ => {
-            let fix = match text_of(node) {
-                Some(text) if check(text).is_ok() => format!("write [{}]", node.source),
-                _ => format!("write for example {}", key.example),
-            };
-            return Err(one(format!("{} is not a list", shown(node)), fix));
-        }
-    };
-    let mut list: Vec<String> = Vec::new();
-    let mut wrong = Wrong::new();
-    for (i, item) in items.iter().enumerate() {
-        let verdict = match text_of(item) {
-            None => Err(("is not a text".to_owned(), format!("write for example {}", key.example))),
-            Some(text) => check(text).map_err(|fault| (fault.why, fault.fix)).map(|()| text),
-        };
-        match verdict {
-            Err((why, fix)) => {
-                wrong.push((format!("[{i}]"), item.at.line, format!("{} {why}", shown(item)), fix));
-            }
-            Ok(text) if list.iter().any(|other| other == text) => wrong.push((
-                format!("[{i}]"),
-                item.at.line,
-                format!("{} is listed twice", shown(item)),
-                "keep one of them".to_owned(),
-            )),
-            Ok(text) => list.push(text.to_owned()),
-        }
-    }
-    if wrong.is_empty() { Ok(list) } else { Err(wrong) }
 }
 
 fn whole(node: &Node, unit: Unit, min: u32, max: u32, key: &Key) -> Result<u32, (String, String)> {

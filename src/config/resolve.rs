@@ -7,7 +7,7 @@ use super::read::{self, Entry, Section, Value};
 use super::yaml::Node;
 use super::{
     CloudChoice, Config, ConfigError, Environment, FuseHours, Notify, WebhookShape, keys, paths,
-    yaml,
+    recipes, yaml,
 };
 use crate::domain::{
     BudgetWindow, Ceiling, CloudTier, DataCenterId, GpuTypeId, Limits, Timeouts, Usd, UsdPerHour,
@@ -33,7 +33,9 @@ pub(super) fn config(text: &str, path: &Path, env: &Environment) -> Result<Confi
         _ => read::section(&tree, "", &file_keys, &mut problems),
     };
     let declared = declared::vehicles(&file, &mut problems);
-    let trainings = declared::trainings(&file, &declared, &mut problems);
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let around = recipes::Around { folder, home: env.home(), defaults: &defaults };
+    let trainings = recipes::trainings(&file, &declared, &around, &mut problems);
     let default_vehicle = declared::default_vehicle(&file, &declared, &mut problems);
     let mut resolver = Resolver { file, defaults, path, env, problems };
     let resolved = resolver.resolve(&declared);

@@ -17,14 +17,11 @@ pub fn schema() -> Value {
         let required: Vec<&str> = keys::OWN.iter().map(|key| key.name).collect();
         vehicle.insert("required".to_owned(), json!(required));
     }
-    let mut training = object(&keys::TRAINING.iter().collect::<Vec<_>>(), None);
-    if let Some(training) = training.as_object_mut() {
-        training.insert("required".to_owned(), json!(["vehicle"]));
+    if let Some(property) = file.pointer_mut("/properties/vehicles") {
+        property["additionalProperties"] = vehicle;
     }
-    for (name, inside) in [("vehicles", vehicle), ("trainings", training)] {
-        if let Some(property) = file.pointer_mut(&format!("/properties/{name}")) {
-            property["additionalProperties"] = inside;
-        }
+    if let Some(training) = file.pointer_mut("/properties/trainings/additionalProperties") {
+        training["required"] = json!(["vehicle"]);
     }
     file["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     file["title"] = json!("podtether.yaml");
@@ -75,10 +72,25 @@ fn one(key: &Key) -> Value {
         Kind::Strangers => json!({
             "oneOf": [{"const": "refuse"}, object(&keys::STRANGERS.iter().collect::<Vec<_>>(), None)],
         }),
+        Kind::Words => json!({
+            "oneOf": [
+                {"type": "string"},
+                {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1},
+            ],
+        }),
+        Kind::Range => json!({
+            "type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2,
+        }),
+        Kind::Items(keys) => json!({"type": "array", "items": inner(keys)}),
+        Kind::Named(keys) => json!({"type": "object", "additionalProperties": inner(keys)}),
         Kind::Mapping => json!({"type": "object"}),
     };
     property["description"] = json!(key.meaning);
     property
+}
+
+fn inner(keys: &'static [Key]) -> Value {
+    object(&keys.iter().collect::<Vec<_>>(), None)
 }
 
 fn lookup<'a>(node: &'a Node, dotted: &str) -> Option<&'a Node> {

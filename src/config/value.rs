@@ -141,6 +141,43 @@ pub(super) fn data_center(text: &str) -> Result<(), Fault> {
     Err(fault("is not a data centre's id", format!("write for example {would_do}")))
 }
 
+/// A path that stays below the folder that it is relative to.
+pub(super) fn relative(text: &str) -> Result<(), Fault> {
+    any(text)?;
+    let bad = |part: &str| matches!(part, "" | "." | "..");
+    if text.split('/').any(bad) {
+        return Err(fault("is not a plain relative path", "write for example folder/file"));
+    }
+    Ok(())
+}
+
+/// A path on the pod: relative to the mount path, or absolute and then below it, which is checked where
+/// the mount path is known.
+pub(super) fn pod_path(text: &str) -> Result<(), Fault> {
+    relative(text.strip_prefix('/').unwrap_or(text))
+}
+
+/// A name as a line of code has it, and a placeholder of a command.
+pub(super) fn identifier(text: &str) -> Result<(), Fault> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let starts_well = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if starts_well && text.chars().all(plain) {
+        return Ok(());
+    }
+    Err(fault("is not a field's name", "use letters, digits and '_', for example volume_range"))
+}
+
+/// How a line looks that holds a value.
+pub(super) fn line_pattern(text: &str) -> Result<(), Fault> {
+    match crate::domain::LinePattern::parse(text) {
+        Some(_) => Ok(()),
+        None => Err(fault(
+            "is not a pattern of a line",
+            "write {name} and {value} once each, in this order, for example \"{name} = {value}\"",
+        )),
+    }
+}
+
 fn dotted_numbers(text: &str) -> Option<usize> {
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     text.split('.').all(digits).then(|| text.split('.').count())

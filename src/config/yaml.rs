@@ -19,7 +19,8 @@ pub(super) struct Place {
 pub(super) struct Node {
     pub at: Place,
     pub value: Value,
-    /// The text as it stands in the file, without an anchor; for a list or mapping, all of it.
+    /// The text as it stands in the file, without an anchor; of a list or mapping in brackets all of
+    /// it, of one in block form only its beginning.
     pub source: String,
 }
 
@@ -83,7 +84,12 @@ enum Raw {
 
 fn to_node(raw: Spanned<Raw>, text: &str) -> Node {
     let at = Place { line: raw.referenced.line() };
-    let source = slice(text, raw.defined).trim_end().to_owned();
+    let source = match slice(text, raw.defined).trim_end() {
+        // The parser tells only where it opens.
+        open @ ("[" | "{") => in_brackets(text, raw.defined).unwrap_or(open),
+        whole => whole,
+    };
+    let source = source.to_owned();
     let value = match raw.value {
         Raw::Null => Value::Null,
         Raw::Bool => Value::Bool,
@@ -112,6 +118,31 @@ fn slice(text: &str, at: Location) -> &str {
         text.get(start..start.checked_add(length)?)
     };
     range().unwrap_or("")
+}
+
+/// A list or mapping in brackets, to its closing one. What was parsed is well formed; a comment inside
+/// of it may hold anything, and then the text is of several lines, which no setting takes.
+fn in_brackets(text: &str, at: Location) -> Option<&str> {
+    let start = usize::try_from(at.span().byte_offset()?).ok()?;
+    let from = text.get(start..)?;
+    let (mut depth, mut quote, mut is_escaped) = (0_usize, None, false);
+    for (at, c) in from.char_indices() {
+        match (quote, c) {
+            _ if is_escaped => is_escaped = false,
+            (Some('"'), '\\') => is_escaped = true,
+            (Some(open), _) if c == open => quote = None,
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return from.get(..=at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 impl<'de> Deserialize<'de> for Raw {
@@ -216,6 +247,21 @@ mod tests {
             ),
         ] {
             assert_eq!(show(&parse(yaml).unwrap()), shown, "{yaml}");
+        }
+    }
+
+    /// The value of a level: a list that was parsed and written again is another text.
+    #[test]
+    fn a_list_in_brackets_keeps_its_text() {
+        for list in [
+            "[0.0125164, 0.0142836]",
+            "[1,2 ,  3.10]",
+            "[]",
+            "[[1, 2], {a: ']'}, \"]\\\"\", 'it''s]']",
+        ] {
+            let tree = parse(&format!("a: {list} # ] why\nb: 1\n")).unwrap();
+            let Value::Map(pairs) = &tree.value else { panic!() };
+            assert_eq!(pairs[0].1.source, list);
         }
     }
 

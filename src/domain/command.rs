@@ -81,6 +81,19 @@ pub fn join_quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
+/// The words that a POSIX shell would split a line into, quotes and backslashes resolved. Nothing is
+/// expanded: `$x`, `*`, `;` and `#` are what they are. `None` when a quote is open.
+#[must_use]
+pub fn split_words(line: &str) -> Option<Vec<String>> {
+    // shlex drops what follows a `#`; a word of a command line must not get lost.
+    const HASH: char = '\u{e000}';
+    if line.contains(HASH) {
+        return None;
+    }
+    let words = shlex::split(&line.replace('#', "\u{e000}"))?;
+    Some(words.into_iter().map(|word| word.replace(HASH, "#")).collect())
+}
+
 fn quote(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=,:@%+".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {
@@ -125,6 +138,22 @@ mod tests {
         let expected: Vec<&[u8]> =
             hostile.iter().map(|word| word.as_bytes()).chain([&b""[..]]).collect();
         assert_eq!(words, expected);
+    }
+
+    /// H03: what a shell would do with a word is not done, and what was quoted comes back.
+    #[test]
+    fn words_are_split_and_nothing_is_expanded() {
+        for (line, words) in [
+            ("", &[][..]),
+            ("a  b\tc\nd", &["a", "b", "c", "d"]),
+            ("--x='a b' \"c'd\" e\\ f", &["--x=a b", "c'd", "e f"]),
+            ("$(id) `id` ; | > * #x y#z", &["$(id)", "`id`", ";", "|", ">", "*", "#x", "y#z"]),
+            ("''", &[""]),
+        ] {
+            assert_eq!(split_words(line).unwrap(), words, "{line}");
+            assert_eq!(split_words(&join_quoted(words.iter().copied())).unwrap(), words);
+        }
+        assert_eq!(split_words("it's"), None);
     }
 
     #[test]

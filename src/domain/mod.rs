@@ -9,14 +9,17 @@ mod job;
 mod job_end;
 mod job_meta;
 mod money;
+mod nearest;
 mod pod;
+mod recipe;
 pub mod scripts;
 mod stock;
+mod template;
 mod vehicle;
 mod volume;
 
 pub use budget_window::BudgetWindow;
-pub use command::{RemoteCommand, Script, join_quoted};
+pub use command::{RemoteCommand, Script, join_quoted, split_words};
 pub use data_center::DataCenterId;
 pub use fuse::{
     DeadmanSeen, FuseName, FuseReport, FuseState, JobsSeen, LiveJob, Proof, UnattendedBill, Vigil,
@@ -27,8 +30,13 @@ pub use job::{Ceiling, CeilingError, JobId, JobName, JobNameError, JobState};
 pub use job_end::JobEnd;
 pub use job_meta::JobMeta;
 pub use money::{MoneyError, Price, Usd, UsdPerHour};
+pub use nearest::nearest;
 pub use pod::{CloudTier, NetworkMount, Pod, PodId, PodStatus, SshEndpoint};
+pub use recipe::{
+    CrossCheck, Expected, Level, LinePattern, Marker, Recipe, RewardRange, RunLogs, SourceEdit,
+};
 pub use stock::Stock;
+pub use template::{Template, TemplateError};
 pub use vehicle::{Limits, Timeouts, Vehicle, VehicleName};
 pub use volume::{Volume, VolumeId};
 

@@ -10,7 +10,7 @@ use super::sum::Sum;
 use super::worst_case::WorstCase;
 use crate::domain::{Ceiling, GpuOffer, JobEnd, Limits, Pod, Price, Usd, UsdPerHour, Vehicle};
 use crate::plan::{
-    Change, Draft, Facts, Intent, LiveJobs, NewPod, Spent, Step, VolumeHealth, VolumeRef,
+    Change, Draft, Facts, Gates, Intent, LiveJobs, NewPod, Spent, Step, VolumeHealth, VolumeRef,
 };
 
 /// What one rule made of a draft.
@@ -250,6 +250,13 @@ pub(super) fn looked_at(
             };
             matches!(draft.intent, Intent::Launch { .. }).then(|| format!("{path}: {told}"))
         }
+        "the_gates_of_the_training_hold" => match &facts.gates {
+            Gates::NotAsked => None,
+            Gates::Unknown(why) => Some(format!("not known: {why}")),
+            Gates::Seen(gates) => Some(list(gates.iter().map(|gate| {
+                format!("{}{}", gate.what, if gate.fault.is_none() { "" } else { ": NO" })
+            }))),
+        },
         "stop_and_terminate_name_their_vehicle" => {
             let must = matches!(draft.intent, Intent::StopPod | Intent::TerminatePod { .. });
             let named = if draft.vehicle_was_named { "named" } else { "not named" };

@@ -153,6 +153,12 @@ pub enum Refusal {
         "it is not known whether a job is running on this pod: {0}. Try again, or pass force=true"
     )]
     LiveJobsUnknown(String),
+    /// What a training's recipe demands does not hold.
+    #[error("the training's gates do not hold: {}", .0.join("; "))]
+    GatesClosed(Vec<String>),
+    /// Nobody could look at what a training's recipe demands.
+    #[error("it is not known whether the training's gates hold: {0}. Try again")]
+    GatesUnknown(String),
     /// The vehicle was not named.
     #[error("this call must name its vehicle; the default is {default:?}")]
     VehicleNotNamed {
@@ -230,6 +236,8 @@ impl Refusal {
             Self::VolumeUnhealthy { path, .. } => format!("have a healthy volume at {path}"),
             Self::JobIsLive(_) => "wait for it, or force=true".to_owned(),
             Self::LiveJobsUnknown(_) => "try again, or force=true".to_owned(),
+            Self::GatesClosed(faults) => faults.join("; "),
+            Self::GatesUnknown(_) => "try again".to_owned(),
             Self::VehicleNotNamed { default } => format!("vehicle={default}"),
             Self::NotConfirmed { expected, .. } => format!("confirm={expected:?}"),
             Self::CreateUnaccounted { .. } => {

@@ -7,7 +7,9 @@ use super::money_rules::{
     boots_are_limited_per_hour,
 };
 use crate::domain::{CloudTier, Limits, Pod, PodId, Price};
-use crate::plan::{Change, Draft, Facts, Intent, LiveJobs, NewPod, Step, VolumeHealth, VolumeRef};
+use crate::plan::{
+    Change, Draft, Facts, Gates, Intent, LiveJobs, NewPod, Step, VolumeHealth, VolumeRef,
+};
 
 /// A rule answers with a refusal or with nothing.
 pub type Rule = fn(&Draft, &Facts, &Limits) -> Option<Refusal>;
@@ -33,6 +35,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("boots_are_limited_per_hour", boots_are_limited_per_hour),
     ("one_live_job_per_pod", one_live_job_per_pod),
     ("the_volume_is_healthy", the_volume_is_healthy),
+    ("the_gates_of_the_training_hold", the_gates_of_the_training_hold),
     ("stop_and_terminate_name_their_vehicle", stop_and_terminate_name_their_vehicle),
     ("terminate_is_confirmed_verbatim", terminate_is_confirmed_verbatim),
 ];
@@ -261,6 +264,22 @@ fn the_volume_is_healthy(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Ref
 
 /// The least that must be free on the volume for a job, in bytes: one checkpoint.
 const LEAST_FREE: u64 = 1 << 30;
+
+/// A training on a file or a pod that is not as its recipe knows it gives numbers that mean something
+/// else. `force` does not help: it allows a second job, not a wrong one.
+fn the_gates_of_the_training_hold(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
+    if !matches!(draft.intent, Intent::Launch { .. }) {
+        return None;
+    }
+    match &facts.gates {
+        Gates::NotAsked => None,
+        Gates::Unknown(why) => Some(Refusal::GatesUnknown(why.clone())),
+        Gates::Seen(gates) => {
+            let faults: Vec<String> = gates.iter().filter_map(|gate| gate.fault.clone()).collect();
+            (!faults.is_empty()).then_some(Refusal::GatesClosed(faults))
+        }
+    }
+}
 
 fn stop_and_terminate_name_their_vehicle(draft: &Draft, _: &Facts, _: &Limits) -> Option<Refusal> {
     let must_name = matches!(draft.intent, Intent::StopPod | Intent::TerminatePod { .. });

@@ -3,8 +3,8 @@ use super::*;
 use crate::domain::sample::{gpu, offers, pod, vehicle, volume};
 use crate::domain::*;
 use crate::plan::{
-    self, Change, Committed, EnsureInputs, Fuse, Intent, LiveJobs, PodStep, RecentBoot,
-    RecentBoots, Spend, Spent, Step, VolumeHealth, VolumeRef,
+    self, Change, Committed, EnsureInputs, Fuse, Gate, Gates, Intent, LiveJobs, PodStep,
+    RecentBoot, RecentBoots, Spend, Spent, Step, VolumeHealth, VolumeRef,
 };
 use std::time::Duration;
 
@@ -51,6 +51,7 @@ pub(super) fn facts() -> Facts {
         unknown_creates: vec![],
         live_jobs: LiveJobs::Known(vec![]),
         volume_health: healthy(),
+        gates: Gates::NotAsked,
         spend: spend(),
     }
 }
@@ -127,6 +128,7 @@ fn worst() -> (Facts, Limits) {
         offers: vec![],
         live_jobs: LiveJobs::Unknown("no answer".into()),
         volume_health: VolumeHealth::Unknown("no answer".into()),
+        gates: Gates::Unknown("no answer".into()),
         unknown_creates: vec![unknown_create()],
         spend: Spend { boots: boots_ago(&[1]), ..Spend::not_asked() },
         ..facts()
@@ -187,6 +189,26 @@ fn every_rule_speaks_and_all_refusals_come_at_once() {
     let silent: Vec<_> =
         RULES.iter().map(|(name, _)| *name).filter(|name| !spoke.contains(name)).collect();
     assert_eq!(silent, Vec::<&str>::new(), "rules that no test makes speak");
+}
+
+#[test]
+fn a_training_is_launched_only_when_all_its_gates_are_known_to_hold() {
+    let gate = |what: &str, fault: Option<&str>| Gate {
+        what: what.into(),
+        fault: fault.map(str::to_owned),
+    };
+    let told = |gates: Gates, force: bool| {
+        let facts = Facts { gates, ..with_pod(|_| {}) };
+        refusals(launch(force), &facts, &Limits::default())
+    };
+    let (open, shut) = (gate("a", None), gate("b", Some("b is missing")));
+    assert!(told(Gates::Seen(vec![open.clone()]), false).is_empty());
+    for force in [false, true] {
+        let closed = told(Gates::Seen(vec![open.clone(), shut.clone()]), force);
+        assert_eq!(closed, [Refusal::GatesClosed(vec!["b is missing".into()])]);
+        let unknown = told(Gates::Unknown("it hangs".into()), force);
+        assert!(unknown[0].to_string().contains("it hangs. Try again"), "{unknown:?}");
+    }
 }
 
 #[test]

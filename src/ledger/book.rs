@@ -392,7 +392,14 @@ mod tests {
     fn launch(minute: i64, id: u64, until: i64) -> Entry {
         let job = format!("job{id}");
         let until = at(until);
-        let action = Action::LaunchJob { pod: pod(), job, ceiling_sec: 3600, tail_sec: 600, until };
+        let action = Action::LaunchJob {
+            pod: pod(),
+            job,
+            ceiling_sec: 3600,
+            tail_sec: 600,
+            until,
+            provenance: [("seed".to_owned(), 1.into())].into(),
+        };
         intend(minute, id, action)
     }
 

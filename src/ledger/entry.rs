@@ -4,6 +4,7 @@
 use crate::domain::{PodId, Usd};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,6 +143,9 @@ pub enum Action {
         tail_sec: u64,
         /// When the pod is off the bill at the latest, by the plan's worst case.
         until: DateTime<Utc>,
+        /// Where it comes from, as its `meta.json` says.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        provenance: BTreeMap<String, serde_json::Value>,
     },
 }
 

@@ -26,6 +26,11 @@ pub fn output<T: JsonSchema>() -> Arc<JsonObject> {
     if let Some(parts) = object.get_mut("$defs") {
         shorten(parts, false);
     }
+    if let Some(plan) = object.get_mut("properties").and_then(|all| all.get_mut("plan")) {
+        // A model reads the steps of a plan; their shape says nothing more, in every tool that has one.
+        plan["items"] = json!({"type": "object"});
+    }
+    drop_unused_parts(&mut object);
     inline_small_parts(&mut object);
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
         // Every answer has these two, and their names say what they are.
@@ -49,6 +54,24 @@ fn tidy(mut schema: Value) -> JsonObject {
             object
         }
         _ => JsonObject::new(),
+    }
+}
+
+/// Takes out parts that nothing refers to any more.
+fn drop_unused_parts(object: &mut JsonObject) {
+    loop {
+        let whole = Value::Object(object.clone()).to_string();
+        let Some(Value::Object(parts)) = object.get_mut("$defs") else { return };
+        let is_used = |name: &String| whole.contains(&format!("\"#/$defs/{name}\""));
+        let before = parts.len();
+        parts.retain(|name, _| is_used(name));
+        let (after, is_empty) = (parts.len(), parts.is_empty());
+        if is_empty {
+            object.remove("$defs");
+        }
+        if after == before {
+            return;
+        }
     }
 }
 

@@ -153,6 +153,7 @@ mod tests {
             ceiling_sec: 60,
             tail_sec: 600,
             until: at(until),
+            provenance: Default::default(),
         };
         let vehicle = pod.to_owned();
         let event = Event::Intend { id, vehicle, action, micros_per_hour: Some(RATE) };
@@ -261,6 +262,7 @@ mod tests {
                 tolerated: vec![],
                 unknown_creates: vec![],
                 live_jobs: LiveJobs::Known(vec![]),
+                gates: crate::plan::Gates::NotAsked,
                 volume_health: VolumeHealth::Seen {
                     no_volume: None,
                     no_write: None,

@@ -6,7 +6,7 @@ use crate::config::FuseHours;
 use crate::domain::{BudgetWindow, Ceiling, Pod, Price};
 use crate::error::Failure;
 use crate::guard::Approved;
-use crate::plan::{Draft, Facts, Fuse, LiveJobs, Spend, Spent, VolumeHealth};
+use crate::plan::{Draft, Facts, Fuse, Gates, LiveJobs, Spend, Spent, VolumeHealth};
 use std::time::Duration;
 
 /// What a plan needs to know beyond the pods of the account.
@@ -64,6 +64,7 @@ impl Tether {
             unknown_creates: Vec::new(),
             live_jobs: LiveJobs::Unknown("the pod was not asked".to_owned()),
             volume_health: VolumeHealth::NotAsked,
+            gates: Gates::NotAsked,
             spend: Spend { fuse: self.fuse(), ..Spend::not_asked() },
         }
     }

@@ -1,11 +1,14 @@
 //! run_job: a detached command under a finite ceiling.
 
 use super::gather::Needs;
+use super::provenance::Provenance;
+use super::recipe_facts::RecipeFacts;
 use super::reconcile::ledger_failure;
-use super::{CloudName, StepView, Tether, command_line};
+use super::wanted::{Prepared, Wanted};
+use super::{CloudName, JobKind, StepView, Tether, launch_training};
 use crate::apply::{self, ApplyError, StepError, StepOutcome};
-use crate::domain::{Ceiling, JobEnd, JobId, JobName, Pod, Usd, Vehicle};
-use crate::error::{Failure, StillBilling};
+use crate::domain::{Ceiling, JobEnd, JobId, Pod, Usd, Vehicle};
+use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::WorstCase;
 use crate::held::Held;
 use crate::ledger::{Action, Event};
@@ -37,6 +40,8 @@ pub struct RunJobRequest {
     pub max_runtime_sec: Option<i64>,
     /// The vehicle; the default one when `None`.
     pub vehicle: Option<String>,
+    /// What the job is: the command above, or a training.
+    pub kind: JobKind,
 }
 
 /// The answer of run_job.
@@ -68,29 +73,47 @@ pub struct RunJobAnswer {
     pub plan: Option<Vec<StepView>>,
 }
 
-/// A job that was checked and planned but not started.
-pub(crate) struct PlannedJob {
+/// What is known of a job before it starts.
+pub(crate) struct Details {
     pub(crate) vehicle: Vehicle,
     pub(crate) pod: Pod,
     pub(crate) id: JobId,
     pub(crate) ceiling: Ceiling,
+    /// What it runs.
+    pub(crate) command: String,
+    /// The folder it starts in.
+    pub(crate) workdir: String,
+    /// Of a training: what it runs by, and what was found.
+    pub(crate) training: Option<(Prepared, RecipeFacts)>,
+    /// What is noted of where it comes from.
+    provenance: Provenance,
+    /// Launches of unknown outcome that its first steps call off, by their number in the journal.
+    unknown_launches: Vec<u64>,
+}
+
+/// A job that was checked and planned but not started.
+pub(crate) struct PlannedJob {
+    details: Details,
     approved: crate::guard::Approved,
     /// The volume as it looked, which was good enough.
     health: VolumeHealth,
-    /// Launches of unknown outcome that its first steps call off, by their number in the journal.
-    unknown_launches: Vec<u64>,
     /// Held from the look at the live jobs to the launch (B05).
     turn: Mutex<Option<Held>>,
+}
+
+impl std::ops::Deref for PlannedJob {
+    type Target = Details;
+
+    fn deref(&self) -> &Details {
+        &self.details
+    }
 }
 
 /// A launch that no rule has seen yet, with the facts that it was drafted from.
 pub(super) struct DraftedJob {
     pub(super) draft: Draft,
     pub(super) facts: Facts,
-    pod: Pod,
-    id: JobId,
-    ceiling: Ceiling,
-    unknown_launches: Vec<u64>,
+    details: Details,
     turn: Option<Held>,
 }
 
@@ -101,6 +124,11 @@ impl PlannedJob {
     /// What the launch costs at most.
     pub(crate) const fn worst_case(&self) -> &WorstCase {
         self.approved.worst_case()
+    }
+
+    /// What the launch sends.
+    pub(super) fn steps(&self) -> &[plan::Step] {
+        self.approved.steps()
     }
 }
 
@@ -136,12 +164,10 @@ impl Tether {
         request: &RunJobRequest,
         end: JobEnd,
     ) -> Result<PlannedJob, Failure> {
-        let DraftedJob { draft, facts, pod, id, ceiling, unknown_launches, turn } =
-            self.draft_job(request, end).await?;
-        let (vehicle, health) = (draft.vehicle.clone(), facts.volume_health.clone());
+        let DraftedJob { draft, facts, details, turn } = self.draft_job(request, end).await?;
+        let health = facts.volume_health.clone();
         let approved = self.review_spend(draft, facts).await?;
-        let turn = Mutex::new(turn);
-        Ok(PlannedJob { vehicle, pod, id, ceiling, approved, health, unknown_launches, turn })
+        Ok(PlannedJob { details, approved, health, turn: Mutex::new(turn) })
     }
 
     /// The same before the rules have seen it.
@@ -150,14 +176,7 @@ impl Tether {
         request: &RunJobRequest,
         end: JobEnd,
     ) -> Result<DraftedJob, Failure> {
-        let vehicle = self.vehicle(request.vehicle.as_deref())?;
-        let name = JobName::parse(&request.name).map_err(Failure::bad_input)?;
-        let ceiling =
-            Ceiling::new("max_runtime_sec", request.max_runtime_sec, vehicle.timeouts.job)
-                .map_err(Failure::bad_input)?;
-        command_line::check_command(&request.command, "the command that the job runs")?;
-        command_line::check_job_command(&request.command)?;
-        let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
+        let Wanted { vehicle, name, command, workdir, ceiling, training } = self.wanted(request)?;
         let turn = if request.dry_run { None } else { self.turn(TURN).await? };
         let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
         let mut pod = self.pick(&vehicle, &mut facts).await?;
@@ -165,7 +184,19 @@ impl Tether {
         if pod.price.known().is_none() {
             pod.price = self.catalog_price(&pod).await;
         }
-        let seen = self.before_a_job(&vehicle, &pod).await;
+        let (seen, training) = match training {
+            None => (self.before_a_job(&vehicle, &pod).await, None),
+            Some(prepared) => {
+                let look = self.recipe_facts(&vehicle, &pod, &prepared);
+                let (seen, found) = tokio::join!(self.before_a_job(&vehicle, &pod), look);
+                facts.gates = found.gates.clone();
+                (seen, Some((prepared, found)))
+            }
+        };
+        let mut provenance = self.provenance(&vehicle, &pod, seen.driver.as_deref()).await;
+        if let Some((prepared, found)) = &training {
+            provenance.insert("training".to_owned(), launch_training::recorded(prepared, found));
+        }
         (facts.live_jobs, facts.volume_health) = (seen.live_jobs, seen.health);
         let is_supervised = matches!(end, JobEnd::Supervised { .. });
         let (watchdog, unproven) = (seen.watchdog.as_deref(), facts.spend.fuse);
@@ -175,29 +206,39 @@ impl Tether {
         let started_at = self.clock.now();
         let id = JobId::new(started_at, &name, rand::rng().random::<u16>());
         let (unknown_launches, called_off) = self.unknown_launches(&pod);
+        let edits = training.iter().flat_map(|(_, found)| &found.edits);
         let spec = LaunchSpec {
             pod: pod.id.clone(),
             mount: vehicle.volume_mount_path.clone(),
             job_id: id.clone(),
             name,
-            command: request.command.clone(),
-            workdir,
+            command: command.clone(),
+            workdir: workdir.clone(),
             ceiling,
             auto_stop: request.auto_stop,
             env: BTreeMap::new(),
             started_at,
             unknown_launches: called_off,
             force: request.force,
-            provenance: BTreeMap::from([
-                ("podtether".to_owned(), env!("CARGO_PKG_VERSION").into()),
-                ("vehicle".to_owned(), vehicle.name.0.clone().into()),
-            ]),
+            replacements: edits.map(|edit| edit.replacement.clone()).collect(),
+            provenance: provenance.clone(),
         };
         let steps = plan::launch_steps(&spec);
         let intent = Intent::Launch { force: request.force, ceiling, end };
         let draft =
             plan::on_pod(&vehicle, request.vehicle.is_some(), intent, steps, Some(pod.price));
-        Ok(DraftedJob { draft, facts, pod, id, ceiling, unknown_launches, turn })
+        let details = Details {
+            vehicle,
+            pod,
+            id,
+            ceiling,
+            command,
+            workdir,
+            training,
+            provenance,
+            unknown_launches,
+        };
+        Ok(DraftedJob { draft, facts, details, turn })
     }
 
     /// Starts a planned job.
@@ -216,7 +257,7 @@ impl Tether {
         // The next session sees the job now, if there is one.
         drop(job.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
         let outcomes = launched.map_err(|error| {
-            let mut failure = super::ensure::start_failure(error.error).billing(StillBilling::Yes);
+            let mut failure = launch_failure(error.error).billing(StillBilling::Yes);
             failure.message = format!("launching job {}: {}", job.id, failure.message);
             failure
         })?;
@@ -248,6 +289,7 @@ impl Tether {
             ceiling_sec: job.ceiling.as_secs(),
             tail_sec: worst_case.tail().as_secs(),
             until,
+            provenance: job.provenance.clone(),
         };
         let make = |id| Event::Intend {
             id,
@@ -311,6 +353,20 @@ impl Tether {
             hint,
             plan: None,
         }
+    }
+}
+
+/// A file that is not what was read is no fault of anybody's: the next call reads it anew.
+fn launch_failure(error: StepError) -> Failure {
+    let changed = |output: &crate::pod::ExecOutput| {
+        output.status == crate::pod::ExecStatus::Code(plan::CHANGED_SINCE)
+    };
+    match &error {
+        StepError::CommandFailed { output, .. } if changed(output) => {
+            let hint = "nothing was launched; call again, which reads the file anew";
+            Failure::new(FailureKind::Conflict, error, hint).retryable()
+        }
+        _ => super::ensure::start_failure(error),
     }
 }
 

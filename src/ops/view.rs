@@ -101,7 +101,7 @@ pub struct StdinView {
 }
 
 /// Text of at most this many bytes is shown whole in a plan.
-const SHOWN_STDIN_BYTES: usize = 1_500;
+const SHOWN_STDIN_BYTES: usize = 4_000;
 
 impl StepView {
     pub(crate) fn of(step: &Step, cloud: &dyn Cloud) -> Self {

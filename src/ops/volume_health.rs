@@ -15,6 +15,8 @@ pub(super) struct BeforeAJob {
     pub(super) health: VolumeHealth,
     /// `None` when nobody knows.
     pub(super) watchdog: Option<Box<WatchdogReport>>,
+    /// Version of the NVIDIA driver.
+    pub(super) driver: Option<String>,
 }
 
 impl Tether {
@@ -26,12 +28,14 @@ impl Tether {
                 jobs: look.jobs_seen(),
                 health: health(vehicle, &look, self.cloud.is_local()),
                 watchdog: look.pod.watchdog,
+                driver: look.pod.driver,
             },
             Err(failure) => BeforeAJob {
                 live_jobs: LiveJobs::Unknown(failure.message.clone()),
                 jobs: JobsSeen::Unknown(failure.message.clone()),
                 health: VolumeHealth::Unknown(failure.message),
                 watchdog: None,
+                driver: None,
             },
         }
     }

@@ -1,8 +1,9 @@
 //! why: the account of what a call would come to. Every rule with what it compared, the sum line by
 //! line, the one change that would pass, and the most that the limits allow now. Changes nothing.
 
-use super::{CloudName, RunJobRequest, Tether};
-use crate::domain::{JobEnd, JobName, Limits, PodStatus, Price, Usd, Vehicle};
+use super::wanted::Wanted;
+use super::{CloudName, JobKind, RunJobRequest, Tether};
+use crate::domain::{JobEnd, Limits, PodStatus, Price, Usd};
 use crate::error::{Failure, FailureKind};
 use crate::guard::{self, RuleAccount};
 use crate::plan::{self, Committed, Draft, Facts, Intent, LiveJobs, Spent, VolumeHealth};
@@ -17,7 +18,7 @@ pub enum WhyRequest {
         /// The vehicle; the default one when `None`.
         vehicle: Option<String>,
     },
-    /// run_job.
+    /// run_job, or launch_training by the request's kind.
     Run(RunJobRequest),
 }
 
@@ -87,7 +88,7 @@ pub struct WhyAnswer {
     pub cloud: CloudName,
     /// For which vehicle.
     pub vehicle: String,
-    /// The call: ensure_pod or run_job.
+    /// The call: ensure_pod, run_job or launch_training.
     pub call: &'static str,
     /// Whether the call would be made now.
     pub would_pass: bool,
@@ -176,19 +177,18 @@ impl Tether {
     async fn asked_run(&self, request: &RunJobRequest) -> Result<Asked, Failure> {
         let request = RunJobRequest { dry_run: true, ..request.clone() };
         let end = if request.auto_stop { JobEnd::AutoStop } else { JobEnd::Left };
+        let call = match request.kind {
+            JobKind::Command => "run_job",
+            JobKind::Training(_) => "launch_training",
+        };
         match self.draft_job(&request, end).await {
-            Ok(job) => Ok(Asked {
-                call: "run_job",
-                draft: job.draft,
-                facts: job.facts,
-                not_met: Vec::new(),
-            }),
+            Ok(job) => Ok(Asked { call, draft: job.draft, facts: job.facts, not_met: Vec::new() }),
             // Whether it would be affordable can be told without a pod.
             Err(failure) if failure.kind == FailureKind::NoPod => {
-                let vehicle = self.vehicle(request.vehicle.as_deref())?;
-                let (draft, facts) = self.launch_on_no_pod(&vehicle, &request, end).await?;
+                let wanted = self.wanted(&request)?;
+                let (draft, facts) = self.launch_on_no_pod(&wanted, &request, end).await?;
                 let not_met = vec![format!("{}: {}", failure.message, failure.hint)];
-                Ok(Asked { call: "run_job", draft, facts, not_met })
+                Ok(Asked { call, draft, facts, not_met })
             }
             Err(failure) => Err(failure),
         }
@@ -197,17 +197,11 @@ impl Tether {
     /// A launch as it would be on a pod that ensure_pod would have running, at its price.
     async fn launch_on_no_pod(
         &self,
-        vehicle: &Vehicle,
+        wanted: &Wanted,
         request: &RunJobRequest,
         end: JobEnd,
     ) -> Result<(Draft, Facts), Failure> {
-        JobName::parse(&request.name).map_err(Failure::bad_input)?;
-        let ceiling = crate::domain::Ceiling::new(
-            "max_runtime_sec",
-            request.max_runtime_sec,
-            vehicle.timeouts.job,
-        )
-        .map_err(Failure::bad_input)?;
+        let Wanted { vehicle, ceiling, .. } = wanted;
         let needs = super::gather::Needs { volumes: true, offers_for: Some(vehicle.gpu_count) };
         let facts = self.gather(needs).await?;
         let first = vehicle.gpu_type_ids.first();
@@ -218,7 +212,7 @@ impl Tether {
         let volume_health = VolumeHealth::Seen { no_volume: None, no_write: None, free: None };
         let live_jobs = LiveJobs::Known(Vec::new());
         let facts = Facts { pods, live_jobs, volume_health, ..facts };
-        let intent = Intent::Launch { force: request.force, ceiling, end };
+        let intent = Intent::Launch { force: request.force, ceiling: *ceiling, end };
         let named = request.vehicle.is_some();
         Ok((plan::on_pod(vehicle, named, intent, Vec::new(), Some(price)), facts))
     }

@@ -32,6 +32,26 @@ pub enum VolumeHealth {
     Unknown(String),
 }
 
+/// One condition of a training's launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// What must hold.
+    pub what: String,
+    /// Why it does not, and what to do; `None` when it holds.
+    pub fault: Option<String>,
+}
+
+/// What a training's recipe demands, and how it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gates {
+    /// The plan is for no training.
+    NotAsked,
+    /// All of them, in the recipe's order.
+    Seen(Vec<Gate>),
+    /// Nobody could look. Never taken for "all hold".
+    Unknown(String),
+}
+
 /// A create that was sent, was not answered, and has neither been found nor proven absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCreate {
@@ -62,6 +82,8 @@ pub struct Facts {
     pub live_jobs: LiveJobs,
     /// The volume as the pod sees it; only asked for when a plan needs it.
     pub volume_health: VolumeHealth,
+    /// What the recipe of a training demands; only asked for when a plan launches one.
+    pub gates: Gates,
     /// Money; only asked for when a budget is set and the plan spends.
     pub spend: Spend,
 }
@@ -80,6 +102,7 @@ impl Facts {
             spend: Spend::not_asked(),
             live_jobs: LiveJobs::Unknown("the pod was not asked".to_owned()),
             volume_health: VolumeHealth::NotAsked,
+            gates: Gates::NotAsked,
         }
     }
 

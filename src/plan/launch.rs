@@ -1,6 +1,7 @@
 //! Drafts the steps of a launch: place the scripts, the command and its meta, start the wrapper.
 
 use super::PodStep;
+use super::replace::{Replacement, replace_step};
 use crate::domain::{
     Ceiling, JobId, JobMeta, JobName, PodId, RemoteCommand, Script, join_quoted, scripts,
 };
@@ -46,6 +47,8 @@ pub struct LaunchSpec {
     pub unknown_launches: Vec<JobId>,
     /// Whether it is launched although another job lives.
     pub force: bool,
+    /// Files that are written anew before it starts.
+    pub replacements: Vec<Replacement>,
     /// Where the job comes from.
     pub provenance: BTreeMap<String, serde_json::Value>,
 }
@@ -71,6 +74,7 @@ pub fn launch_steps(spec: &LaunchSpec) -> Vec<PodStep> {
         timeout,
     };
     let mut steps: Vec<PodStep> = call_offs(spec);
+    steps.extend(spec.replacements.iter().map(|file| replace_step(&spec.pod, file)));
     steps.extend(PLACED.iter().map(|script| {
         let path = format!("{script_dir}/{}", script.name);
         let label = format!("place {}", script.name);
@@ -196,6 +200,7 @@ mod tests {
             env: BTreeMap::from([("A".to_owned(), "it's $(id)".to_owned())]),
             started_at,
             unknown_launches: Vec::new(),
+            replacements: Vec::new(),
             force: false,
             provenance: BTreeMap::from([("seed".to_owned(), serde_json::json!(1))]),
         }

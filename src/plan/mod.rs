@@ -6,14 +6,16 @@ mod facts;
 mod launch;
 mod off;
 mod on_pod;
+mod replace;
 mod spend;
 mod step;
 
 pub use ensure::{EnsureInputs, ensure};
-pub use facts::{Facts, LiveJobs, UnknownCreate, VolumeHealth};
+pub use facts::{Facts, Gate, Gates, LiveJobs, UnknownCreate, VolumeHealth};
 pub use launch::{LaunchSpec, job_dir, launch_steps};
 pub use off::{stop, terminate};
 pub use on_pod::on_pod;
+pub use replace::{CHANGED_SINCE, Replacement};
 pub use spend::{Committed, Fuse, RecentBoot, RecentBoots, Spend, Spent};
 pub use step::{Change, NewPod, NewVolume, PodStep, Step, VolumeRef};
 

@@ -25,6 +25,7 @@ mod mcp;
 mod mcp_python;
 mod metrics;
 mod notify;
+mod recipes;
 mod runpod_client;
 mod scripts;
 mod ssh;

@@ -291,6 +291,7 @@ fn job(vehicle: &str, dice: &mut Dice, dry_run: bool) -> RunJobRequest {
         dry_run,
         max_runtime_sec: Some(seconds),
         vehicle: Some(vehicle.to_owned()),
+        ..RunJobRequest::default()
     }
 }
 

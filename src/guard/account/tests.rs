@@ -2,7 +2,7 @@ use super::super::review;
 use super::super::tests::{ensure_draft, facts, launch_of, promised, refusals, spend, with_pod};
 use super::*;
 use crate::domain::{PodId, PodStatus, sample};
-use crate::plan::{self, Spend};
+use crate::plan::{self, Gate, Spend};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::collections::BTreeSet;
@@ -45,6 +45,12 @@ fn scene(random: &mut StdRng) -> (Draft, Facts, Limits) {
     }
     if one_in(4) {
         facts.live_jobs = LiveJobs::Unknown("no answer".into());
+    }
+    if one_in(3) {
+        let fault = one_in(2).then(|| "m is missing".to_owned());
+        facts.gates = Gates::Seen(vec![Gate { what: "m is there".into(), fault }]);
+    } else if one_in(4) {
+        facts.gates = Gates::Unknown("no answer".into());
     }
     if one_in(4) {
         facts.spend.spent = Spent::Unknown("HTTP 502".into());

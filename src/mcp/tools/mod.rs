@@ -4,6 +4,7 @@ mod ensure_pod;
 mod exec_on_pod;
 mod gpu_availability;
 mod job_status;
+mod launch_training;
 mod pod_status;
 mod run_job;
 mod spend_report;
@@ -22,6 +23,7 @@ pub fn all() -> Vec<Entry> {
         Entry::of::<pod_status::PodStatus>(),
         Entry::of::<exec_on_pod::ExecOnPod>(),
         Entry::of::<run_job::RunJob>(),
+        Entry::of::<launch_training::LaunchTraining>(),
         Entry::of::<job_status::JobStatus>(),
         Entry::of::<sync_logs::SyncLogs>(),
         Entry::of::<stop_pod::StopPod>(),

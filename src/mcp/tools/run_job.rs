@@ -61,6 +61,7 @@ impl TetherTool for RunJob {
             dry_run,
             max_runtime_sec,
             vehicle,
+            ..RunJobRequest::default()
         };
         tether.run_job(&request).await
     }

@@ -15,7 +15,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Scripts that only read; a plan does not hold what is read to make it.
-const READING: [&str; 3] = ["await_exit.sh", "manifest.sh", "pod_look.sh"];
+const READING: [&str; 4] = ["await_exit.sh", "manifest.sh", "pod_look.sh", "recipe_look.sh"];
 
 fn requests(plan: &[StepView]) -> Vec<(String, String, Value)> {
     plan.iter().map(|step| sent(step.request.as_ref().unwrap())).collect()
@@ -34,7 +34,7 @@ fn arrived(changes: &[Request]) -> Vec<(String, String, Value)> {
 
 /// The words that a real bash beside `remote/` makes of a line. `$(cat remote/NAME)` has no newline
 /// at its end, so a script's is taken off on both sides.
-fn words(line: &str) -> Vec<String> {
+pub fn words(line: &str) -> Vec<String> {
     let output = Command::new("bash")
         .args(["-c", &format!("printf '%s\\0' {line}")])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -47,7 +47,7 @@ fn words(line: &str) -> Vec<String> {
 
 /// The commands that a pod ran since its first `before`, but for those that only read. The mark is a
 /// command of the test's own that comes last, so that nothing is still on its way.
-async fn commands_since(
+pub async fn commands_since(
     fixture: &Fixture,
     tether: &Tether,
     pod: &str,
@@ -197,6 +197,7 @@ async fn the_approved_steps_of_exec_stop_and_terminate_are_what_arrives() {
         unknown_creates: Vec::new(),
         live_jobs: LiveJobs::Unknown("not asked".to_owned()),
         volume_health: podtether::plan::VolumeHealth::NotAsked,
+        gates: podtether::plan::Gates::NotAsked,
         spend: podtether::plan::Spend::not_asked(),
     };
     let approved = |draft: Draft| -> Vec<Step> {

@@ -191,6 +191,7 @@ async fn a_launch_that_a_dead_session_left_on_its_way_is_called_off_by_the_next(
         ceiling_sec: 3600,
         tail_sec: 600,
         until: chrono::Utc::now() + chrono::TimeDelta::hours(2),
+        provenance: Default::default(),
     };
     let vehicle = VEHICLE.to_owned();
     let intend = |id| Event::Intend { id, vehicle, action, micros_per_hour: Some(690_000) };

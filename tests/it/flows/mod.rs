@@ -29,6 +29,7 @@ mod stop_supervised;
 mod summary;
 pub mod supervised;
 mod terminal;
+mod training;
 pub mod twin;
 mod watch;
 mod watchdog;

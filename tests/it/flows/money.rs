@@ -169,6 +169,7 @@ async fn a_launch_without_an_end_holds_its_worst_case() {
         ceiling_sec: 4 * 3600,
         tail_sec: 3600,
         until: Utc::now() + TimeDelta::hours(5),
+        provenance: Default::default(),
     };
     let make =
         |id| Event::Intend { id, vehicle: VEHICLE.into(), action, micros_per_hour: Some(690_000) };

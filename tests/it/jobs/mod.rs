@@ -139,6 +139,7 @@ impl Bench {
             env: BTreeMap::new(),
             started_at: Utc::now(),
             unknown_launches: Vec::new(),
+            replacements: Vec::new(),
             force: false,
             provenance: BTreeMap::new(),
         }

@@ -11,12 +11,13 @@ const BYTES_PER_TOOL: usize = 2_450;
 const TEXT_BYTES: usize = 2_000;
 
 /// Name; whether it only reads, may destroy, may be repeated.
-const EFFECTS: [(&str, bool, bool, bool); 10] = [
+const EFFECTS: [(&str, bool, bool, bool); 11] = [
     ("gpu_availability", true, false, true),
     ("ensure_pod", false, false, true),
     ("pod_status", true, false, true),
     ("exec_on_pod", false, true, false),
     ("run_job", false, false, false),
+    ("launch_training", false, false, false),
     ("job_status", true, false, true),
     ("sync_logs", false, false, true),
     ("stop_pod", false, true, true),

@@ -135,6 +135,7 @@ pub async fn send(
         unknown_creates: Vec::new(),
         live_jobs: LiveJobs::Known(Vec::new()),
         volume_health: podtether::plan::VolumeHealth::NotAsked,
+        gates: podtether::plan::Gates::NotAsked,
         spend: podtether::plan::Spend::not_asked(),
     };
     let adds = matches!(intent, Intent::EnsurePod).then_some(price);

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# What a launch of a training must know of the pod's files.
+# usage: recipe_look.sh <seconds> <max bytes> [marker <path> | file <path> | same <path> <path> | runs <folder>]...
+# Answers in the order in which it was asked:
+#   marker=yes|no              whether there is such a file
+#   file=b64:<base64>          its content; or file=absent, file=unreadable, file=large
+#   same=yes|other|absent      whether both paths lead to one and the same file
+#   runs=<count>               folders in a folder, 0 when it is not there; newest name in run=<base64>
+# The volume may hang: what it has not told within the seconds is not told at all, and state=unresponsive
+# stands in place of state=whole. Nothing is changed. Runs with bash 3.2 and BSD tools too.
+set -u
+
+encoded() {
+  case $OSTYPE in
+    linux*) base64 -w 0 ;;
+    *) base64 | tr -d '\n' ;;
+  esac
+}
+
+tell_file() {
+  local size content
+  if [ ! -e "$1" ]; then
+    echo file=absent
+  elif [ ! -f "$1" ] || ! size=$(wc -c <"$1" 2>/dev/null); then
+    echo file=unreadable
+  elif [ "$((size))" -gt "$max" ]; then
+    echo file=large
+  elif content=$(encoded <"$1" 2>/dev/null); then
+    echo "file=b64:$content"
+  else
+    echo file=unreadable
+  fi
+}
+
+tell_runs() {
+  local entry count=0 last=''
+  for entry in "$1"/*/; do
+    [ -d "$entry" ] || continue
+    count=$((count + 1)) entry=${entry%/} last=${entry##*/}
+  done
+  echo "runs=$count"
+  echo "run=$(printf '%s' "$last" | encoded)"
+}
+
+look() {
+  while [ $# -ge 2 ]; do
+    case $1 in
+      marker) if [ -e "$2" ]; then echo marker=yes; else echo marker=no; fi ;;
+      file) tell_file "$2" ;;
+      same)
+        if [ ! -e "$2" ] || [ ! -e "${3:-}" ]; then
+          echo same=absent
+        elif [ "$2" -ef "${3:-}" ]; then
+          echo same=yes
+        else
+          echo same=other
+        fi
+        shift
+        ;;
+      runs) tell_runs "$2" ;;
+    esac
+    shift 2
+  done
+  echo state=whole
+}
+
+main() {
+  local seconds=$1 line
+  max=$2
+  shift 2
+  exec </dev/null
+  export LC_ALL=C
+  # By a process that can be left behind: what hangs in the kernel ends when the volume answers, and
+  # holds nothing of this answer open.
+  exec 3< <(look "$@" 2>/dev/null)
+  SECONDS=0
+  while [ "$SECONDS" -lt "$seconds" ] && IFS= read -r -t "$((seconds - SECONDS))" line <&3; do
+    echo "$line"
+    if [ "$line" = state=whole ]; then
+      echo end=recipe_look.sh
+      return 0
+    fi
+  done
+  printf 'state=unresponsive\nend=recipe_look.sh\n'
+}
+
+case ${1:-x}${2:-x} in *[!0-9]*) set -- ;; esac
+if [ $# -lt 2 ]; then
+  echo "usage: recipe_look.sh <seconds> <max bytes> [marker <path> | file <path> | same <path> <path> | runs <folder>]..." >&2
+  exit 2
+fi
+main "$@"

@@ -1,0 +1,112 @@
+//! What a job is asked to be: a command that somebody wrote, or a training by its recipe. Checked before
+//! anything is asked of the provider.
+
+use super::{RunJobRequest, Tether, command_line};
+use crate::domain::{Ceiling, JobName, Level, Recipe, Vehicle};
+use crate::error::Failure;
+use crate::training::{self, Run};
+
+/// What a job is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum JobKind {
+    /// The command of the request.
+    #[default]
+    Command,
+    /// A training; name, command and workdir of the request are not looked at.
+    Training(TrainingChoice),
+}
+
+/// Which training, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrainingChoice {
+    /// Its name.
+    pub training: String,
+    /// The level, by name or alias; the recipe's default when `None`.
+    pub dr_level: Option<String>,
+    /// The seed as it was given; 1 when `None`.
+    pub seed: Option<String>,
+    /// More arguments for the command, split into words.
+    pub extra_args: String,
+}
+
+/// A training that was found to be runnable.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    pub(crate) recipe: Recipe,
+    pub(crate) level: Option<Level>,
+    pub(crate) seed: u32,
+    pub(crate) run: Run,
+}
+
+/// A job that makes sense.
+pub(super) struct Wanted {
+    pub(super) vehicle: Vehicle,
+    pub(super) name: JobName,
+    pub(super) command: String,
+    pub(super) workdir: String,
+    pub(super) ceiling: Ceiling,
+    pub(super) training: Option<Prepared>,
+}
+
+impl Tether {
+    /// Checks a request.
+    pub(super) fn wanted(&self, request: &RunJobRequest) -> Result<Wanted, Failure> {
+        let wanted = match &request.kind {
+            JobKind::Command => self.wanted_command(request)?,
+            JobKind::Training(choice) => self.wanted_training(request, choice)?,
+        };
+        command_line::check_job_command(&wanted.command)?;
+        Ok(wanted)
+    }
+
+    fn wanted_command(&self, request: &RunJobRequest) -> Result<Wanted, Failure> {
+        let vehicle = self.vehicle(request.vehicle.as_deref())?;
+        let name = JobName::parse(&request.name).map_err(Failure::bad_input)?;
+        let ceiling = ceiling(request, vehicle.timeouts.job)?;
+        command_line::check_command(&request.command, "the command that the job runs")?;
+        let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
+        let command = request.command.clone();
+        Ok(Wanted { vehicle, name, command, workdir, ceiling, training: None })
+    }
+
+    fn wanted_training(
+        &self,
+        request: &RunJobRequest,
+        choice: &TrainingChoice,
+    ) -> Result<Wanted, Failure> {
+        let recipe = self.config.training(&choice.training).map_err(Failure::bad_input)?;
+        let all = &self.config.trainings;
+        let level =
+            training::level(recipe, choice.dr_level.as_deref(), all).map_err(Failure::bad_input)?;
+        let seed = choice.seed.as_deref().unwrap_or("1");
+        let seed = training::seed(seed, recipe.seed_max).map_err(Failure::bad_input)?;
+        let vehicle = self.vehicle(Some(&recipe.vehicle.0))?;
+        if let Some(named) = request.vehicle.as_ref().filter(|named| **named != vehicle.name.0) {
+            return Err(Failure::bad_input(format!(
+                "training {} runs on vehicle {}, not on {named:?}; leave vehicle out",
+                recipe.name, vehicle.name
+            )));
+        }
+        let mount = &vehicle.volume_mount_path;
+        let run = training::run(recipe, level, seed, &choice.extra_args, mount)
+            .map_err(Failure::bad_input)?;
+        let workdir = on_pod(&vehicle, &recipe.workdir);
+        let ceiling = ceiling(request, vehicle.timeouts.training)?;
+        let (name, command) = (run.name.clone(), run.command());
+        let prepared = Prepared { recipe: recipe.clone(), level: level.cloned(), seed, run };
+        Ok(Wanted { vehicle, name, command, workdir, ceiling, training: Some(prepared) })
+    }
+}
+
+fn ceiling(request: &RunJobRequest, default: Ceiling) -> Result<Ceiling, Failure> {
+    Ceiling::new("max_runtime_sec", request.max_runtime_sec, default).map_err(Failure::bad_input)
+}
+
+/// A path of a recipe, absolute on the pod.
+pub(super) fn on_pod(vehicle: &Vehicle, relative: &str) -> String {
+    let mount = vehicle.volume_mount_path.trim_end_matches('/');
+    match relative {
+        "" => mount.to_owned(),
+        _ => format!("{mount}/{relative}"),
+    }
+}

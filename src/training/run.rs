@@ -1,0 +1,183 @@
+//! From a recipe, a level, a seed and extra arguments to what is run. Pure.
+
+use crate::domain::{
+    JobName, JobNameError, Level, Recipe, Usd, UsdPerHour, join_quoted, split_words,
+};
+use std::time::Duration;
+
+/// Why there is nothing to run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The recipe only names a vehicle.
+    #[error("training {0} has no command; write trainings.{0}.command in podtether.yaml")]
+    NoCommand(String),
+    /// A placeholder that has no value here, such as that of a level.
+    #[error("the command of training {training} needs {{{hole}}}, and nothing gives it a value")]
+    Hole {
+        /// The training.
+        training: String,
+        /// The placeholder.
+        hole: String,
+    },
+    /// Extra arguments that are no words.
+    #[error(
+        "extra_args={0:?} has an open quote or a character that no command line takes; they are split into words as a shell would, and nothing in them is expanded"
+    )]
+    Words(String),
+    /// The job's name.
+    #[error(transparent)]
+    Name(#[from] JobNameError),
+}
+
+/// What is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The job's name, `train-<training>-<level>-s<seed>`.
+    pub name: JobName,
+    /// The command, word by word.
+    pub words: Vec<String>,
+    /// How many iterations it is expected to have.
+    pub iterations: Option<u32>,
+}
+
+impl Run {
+    /// The words as one line, which a shell splits into these very words again.
+    #[must_use]
+    pub fn command(&self) -> String {
+        join_quoted(self.words.iter().map(String::as_str))
+    }
+}
+
+/// Words that a person gave; `None` when they are none.
+fn extra_words(text: &str) -> Option<Vec<String>> {
+    split_words(text).filter(|words| words.iter().all(|word| !word.contains('\0')))
+}
+
+/// What a recipe runs with this level and seed; `mount` is where the volume is on the pod.
+///
+/// # Errors
+/// [`RunError`].
+pub fn run(
+    recipe: &Recipe,
+    level: Option<&Level>,
+    seed: u32,
+    extra_args: &str,
+    mount: &str,
+) -> Result<Run, RunError> {
+    if recipe.command.is_empty() {
+        return Err(RunError::NoCommand(recipe.name.clone()));
+    }
+    let level_name = level.map_or("none", |level| level.name.as_str());
+    let value = |hole: &str| match hole {
+        "seed" => Some(seed.to_string()),
+        "level" => Some(level_name.to_owned()),
+        "training" => Some(recipe.name.clone()),
+        "vehicle" => Some(recipe.vehicle.0.clone()),
+        "mount" => Some(mount.trim_end_matches('/').to_owned()),
+        field => level?.values.get(field).cloned(),
+    };
+    let mut words = recipe
+        .command
+        .iter()
+        .map(|word| word.fill(value))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|hole| RunError::Hole { training: recipe.name.clone(), hole })?;
+    let extra = extra_words(extra_args)
+        .ok_or_else(|| RunError::Words(extra_args.chars().take(200).collect()))?;
+    let changed = recipe.expect.iterations_option.as_deref().and_then(|option| {
+        let after = extra.iter().position(|word| word == option).and_then(|at| extra.get(at + 1));
+        let joined =
+            extra.iter().rev().find_map(|word| word.strip_prefix(option)?.strip_prefix('='));
+        joined.or(after.map(String::as_str))?.parse().ok()
+    });
+    words.extend(extra);
+    let of_level = match level {
+        Some(level) => format!("-{}", level.name.to_lowercase().replace('_', "-")),
+        None => String::new(),
+    };
+    Ok(Run {
+        name: JobName::parse(&format!("train-{}{of_level}-s{seed}", recipe.name))?,
+        words,
+        iterations: changed.or(recipe.expect.iterations),
+    })
+}
+
+/// What a run is expected to take, by its recipe; `None` when the recipe does not say.
+#[must_use]
+pub fn expected_time(recipe: &Recipe, iterations: Option<u32>) -> Option<Duration> {
+    let each = Duration::from_millis(u64::from(recipe.expect.ms_per_iteration?));
+    let startup = Duration::from_secs(u64::from(recipe.expect.startup_sec.unwrap_or(0)));
+    each.checked_mul(iterations?)?.checked_add(startup)
+}
+
+/// What that costs at this price.
+#[must_use]
+pub fn expected_cost(time: Duration, rate: UsdPerHour) -> Usd {
+    rate.cost_of(time)
+}
+
+/// The names of a run's artifacts.
+#[must_use]
+pub fn artifacts(recipe: &Recipe, seed: u32, iterations: Option<u32>) -> Vec<String> {
+    let value = |hole: &str| match hole {
+        "seed" => Some(seed.to_string()),
+        "iterations" => iterations.map(|n| n.to_string()),
+        // Counted from 0 (rsl_rl: model_399.pt of 400).
+        "last" => iterations.map(|n| n.saturating_sub(1).to_string()),
+        _ => None,
+    };
+    // One whose name nobody knows cannot be missed.
+    recipe.artifacts.iter().filter_map(|name| name.fill(value).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Template;
+    use crate::training::sample;
+
+    #[test]
+    fn a_run_is_words_and_a_name_of_training_level_and_seed() {
+        let recipe = sample::curee();
+        let run = |level: usize, extra: &str| {
+            super::run(&recipe, recipe.levels.get(level), 1, extra, "/workspace")
+        };
+        let plain = run(2, "").unwrap();
+        assert_eq!(plain.name.as_str(), "train-curee-dr-2-s1");
+        assert_eq!(
+            (plain.command().as_str(), plain.iterations),
+            ("./train.sh --seed 1", Some(400))
+        );
+        let more = run(0, "--max_iterations 2500 env.rew_scale_pos=0.25").unwrap();
+        assert_eq!(more.iterations, Some(2500));
+        assert_eq!(more.words[3..], ["--max_iterations", "2500", "env.rew_scale_pos=0.25"]);
+        assert_eq!(run(0, "--max_iterations=50").unwrap().iterations, Some(50));
+        assert_eq!(expected_time(&recipe, Some(400)), Some(Duration::from_secs(128)));
+    }
+
+    /// H03: extra arguments are words, never a piece of a shell's text.
+    #[test]
+    fn nothing_in_extra_arguments_is_run() {
+        let recipe = sample::curee();
+        let run = |extra: &str| super::run(&recipe, recipe.levels.first(), 1, extra, "/w");
+        let hostile = run("; rm -rf / && $(id) `id` > x | y 'a b' #z").unwrap();
+        assert_eq!(
+            hostile.command(),
+            "./train.sh --seed 1 ';' rm -rf / '&&' '$(id)' '`id`' '>' x '|' y 'a b' '#z'"
+        );
+        assert!(matches!(run("it's"), Err(RunError::Words(_))));
+        assert!(matches!(run("a\0b"), Err(RunError::Words(_))));
+    }
+
+    #[test]
+    fn a_placeholder_is_filled_within_its_word() {
+        let mut recipe = sample::curee();
+        let words = ["t", "{mount}/{training}", "--r={com_to_cob_offset_radius}", "{level}{{}}"];
+        recipe.command = words.iter().map(|word| Template::parse(word).unwrap()).collect();
+        let run = super::run(&recipe, recipe.levels.get(1), 3, "", "/work space/").unwrap();
+        assert_eq!(run.words, ["t", "/work space/curee", "--r=0.025", "DR_1{}"]);
+        assert!(matches!(super::run(&recipe, None, 3, "", "/w"), Err(RunError::Hole { .. })));
+        recipe.command.clear();
+        assert!(matches!(super::run(&recipe, None, 3, "", "/w"), Err(RunError::NoCommand(_))));
+    }
+}
