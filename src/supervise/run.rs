@@ -121,11 +121,12 @@ impl<'a> Run<'a> {
         let code = state::exit_code(&state, options.no_stop);
         // A capture that is not whole is no success, whatever the job said.
         let code = if code == 0 && !summary.capture_complete { 1 } else { code };
+        // Before the last word: who is killed in between is taken up, and calls it off then.
+        fuse::call_off(tether, self.vehicle, &summary, tell).await;
         summary.ended_at = Some(tether.clock().now());
         summary.process_exit_code = Some(code);
         save(&mut summary, tell);
         vigil::end(vigil, &summary);
-        fuse::call_off(tether, self.vehicle, &summary, tell).await;
         if notices::settle(&options.notifier, &state, &mut summary).await {
             save(&mut summary, tell);
         }
