@@ -72,6 +72,7 @@ pub use launch_training::{EditView, Estimate, LaunchTrainingAnswer, LaunchTraini
 pub use open::{Start, open, open_for_stop};
 pub use patch::{PatchAnswer, PatchRequest};
 pub(crate) use pod_of_run::PodOfRun;
+pub(crate) use run_job::PlannedJob;
 pub use run_job::{RunJobAnswer, RunJobRequest};
 pub use set_up::SetUpRequest;
 pub use spend::{CommittedLine, FailedBootLine, Shortfall, SpendReport};
