@@ -173,7 +173,8 @@ async fn a_training_is_edited_run_and_recorded_and_its_dry_run_is_what_arrives()
         let (mut expected, mut found) = (words(&shown), words(&session.command));
         if step.label.as_ref().unwrap().starts_with("place meta.json") {
             // Its length, which depends on how many digits the time has.
-            (expected.pop(), found.pop());
+            expected.pop();
+            found.pop();
         }
         assert_eq!(expected, found, "{:?}", step.label);
     }
