@@ -7,7 +7,7 @@ use super::read::{self, Entry, Section, Value};
 use super::yaml::Node;
 use super::{
     CloudChoice, Config, ConfigError, Environment, FuseHours, Notify, WebhookShape, keys, paths,
-    recipes, yaml,
+    recipes, workload, yaml,
 };
 use crate::domain::{
     BudgetWindow, Ceiling, CloudTier, DataCenterId, GpuTypeId, Limits, Timeouts, Usd, UsdPerHour,
@@ -93,8 +93,19 @@ impl Resolver<'_> {
         for declared in declared {
             self.refuse_too_many_gpus(declared, &limits);
         }
+        let reader = workload::Reader {
+            file: &self.file,
+            defaults: &self.defaults,
+            folder: self.path.parent().unwrap_or(Path::new("/")),
+            home: self.env.home(),
+        };
+        let workloads = reader.workloads(declared, &mut self.problems);
         let auto_arm = match self.shared("fuse.auto_arm_hours")?.value {
             Value::FuseHours(hours) => hours,
+            _ => return None,
+        };
+        let receipt_days = match self.shared("fuse.receipt_days")?.value {
+            Value::Whole(days) => days,
             _ => return None,
         };
         let keychain_account = text(self.file.get("keychain_account"));
@@ -114,9 +125,11 @@ impl Resolver<'_> {
             vehicle_limits,
             tolerated_pods,
             auto_arm,
+            receipts_last: Duration::from_secs(u64::from(receipt_days) * 86_400),
             keychain_account,
             notify: self.notify(),
             trainings: Vec::new(),
+            workloads,
             warnings,
             not_yet: self.not_yet(),
         })
@@ -349,16 +362,17 @@ fn limits(section: &Section) -> Limits {
             _ => None,
         }
     };
-    let max_gpu_count = section.get("limits.max_gpu_count").and_then(|entry| match entry.value {
+    let count = |name: &str| match section.get(name)?.value {
         Value::Whole(count) => Some(count),
         _ => None,
-    });
+    };
     Limits {
         max_usd_per_hour: money("limits.max_usd_per_hour").map(UsdPerHour::new),
         budget_usd: money("limits.budget_usd"),
         budget_window: BudgetWindow::default(),
         max_usd_per_job: money("limits.max_usd_per_job"),
-        max_gpu_count,
+        max_gpu_count: count("limits.max_gpu_count"),
         max_boots_per_hour: None,
+        require_proven_fuses: count("limits.require_proven_fuses"),
     }
 }

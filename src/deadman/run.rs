@@ -324,21 +324,19 @@ impl Fuse {
     fn end(self, outcome: Outcome, news: Option<NewsKind>, tell: &(dyn Fn(&News) + Sync)) -> u8 {
         let last = self.record.attempts.last();
         let said = last.map_or_else(String::new, |last| last.message.clone());
-        let (message, may_run) = match (outcome, &self.called_off) {
-            (Outcome::Stopped, _) => (said, false),
-            (Outcome::Cancelled, Some((why, pod_is_off))) => (why.clone(), !pod_is_off),
-            (Outcome::Cancelled, None) => ("called off".to_owned(), true),
-            (Outcome::Refused, _) => (format!("THE POD MAY STILL BILL: {said}"), true),
-            (Outcome::StopFailed, _) => (
-                format!(
-                    "THE POD MAY STILL BILL: asked in {} cycles and not stopped; stop it in the RunPod console. The last word: {said}",
-                    self.record.retries.saturating_add(1)
-                ),
-                true,
+        let was_off = self.called_off.as_ref().is_some_and(|(_, pod_is_off)| *pod_is_off);
+        let message = match (outcome, &self.called_off) {
+            (Outcome::Stopped, _) => said,
+            (Outcome::Cancelled, Some((why, _))) => why.clone(),
+            (Outcome::Cancelled, None) => "called off".to_owned(),
+            (Outcome::Refused, _) => format!("THE POD MAY STILL BILL: {said}"),
+            (Outcome::StopFailed, _) => format!(
+                "THE POD MAY STILL BILL: asked in {} cycles and not stopped; stop it in the RunPod console. The last word: {said}",
+                self.record.retries.saturating_add(1)
             ),
         };
         let code = outcome.exit_code();
-        self.leave(outcome, code, may_run, message.clone());
+        self.leave(outcome, code, outcome.may_still_bill(was_off), message.clone());
         if let Some(kind) = news {
             tell(&News::of(kind, &self.record, &message));
         }

@@ -5,6 +5,7 @@ mod audit;
 mod boot;
 mod command_line;
 mod committed;
+mod drill_door;
 mod end_exec;
 mod ensure;
 mod exec;
@@ -14,19 +15,24 @@ mod gather;
 mod gpus;
 mod grade;
 mod grade_of_stopped;
+mod host_id;
+mod job_parts;
 mod job_status;
 mod laptop_fuse;
 mod launch_training;
 mod log_form;
 mod open;
+mod patch;
 mod pod_of_run;
 mod probe;
 mod provenance;
+mod receipts;
 mod recipe_facts;
 mod reckoning;
 mod reconcile;
 mod run_job;
 mod seen;
+mod set_up;
 mod shells;
 mod spend;
 mod spent;
@@ -34,6 +40,7 @@ mod status;
 mod stop;
 mod stop_all;
 mod stopping;
+mod sweep;
 mod sync;
 mod terminate;
 mod unaccounted;
@@ -60,17 +67,22 @@ pub use ensure::{EnsureAnswer, EnsureRequest, EnsureStatus};
 pub use exec::{ExecAnswer, ExecRequest};
 pub use gpus::{GpuAvailability, GpuChoice, StockIn};
 pub use grade::{Evidence, Grade};
+pub use job_parts::JobParts;
 pub use job_status::{JobStatusAnswer, LatestMetrics};
 pub use laptop_fuse::not_armed;
 pub use launch_training::{EditView, Estimate, LaunchTrainingAnswer, LaunchTrainingRequest};
 pub use log_form::LogForm;
 pub use open::{Start, open, open_for_stop};
+pub use patch::{PatchAnswer, PatchRequest};
 pub(crate) use pod_of_run::PodOfRun;
+pub(crate) use run_job::PlannedJob;
 pub use run_job::{RunJobAnswer, RunJobRequest};
+pub use set_up::SetUpRequest;
 pub use spend::{CommittedLine, FailedBootLine, Shortfall, SpendReport};
 pub use status::{PodState, PodStatusAnswer};
 pub use stop::{StopAnswer, StopStatus};
 pub use stop_all::{Confirmation, LeftAlone, StopAll, StopAllAnswer};
+pub use sweep::{SweepAnswer, SweepRequest};
 pub use sync::{SyncAnswer, SyncProgress};
 pub use terminate::{TerminateAnswer, TerminateStatus};
 pub use unexplained::Unexplained;
@@ -119,6 +131,7 @@ pub struct Tether {
     ledger: Option<Ledger>,
     arming: Option<Arming>,
     arms_fuses: bool,
+    is_a_drill: bool,
 }
 
 impl Tether {
@@ -132,8 +145,19 @@ impl Tether {
     ) -> Self {
         let shells = Arc::new(SshShells::new(surroundings.ssh_auth_sock.clone()));
         let settings = Settings::default();
-        let (ledger, arming, arms_fuses) = (None, None, false);
-        Self { config, cloud, clock, surroundings, settings, shells, ledger, arming, arms_fuses }
+        let (ledger, arming, arms_fuses, is_a_drill) = (None, None, false, false);
+        Self {
+            config,
+            cloud,
+            clock,
+            surroundings,
+            settings,
+            shells,
+            ledger,
+            arming,
+            arms_fuses,
+            is_a_drill,
+        }
     }
 
     /// The same with other waits for effects, such as a longer one for a command line.
