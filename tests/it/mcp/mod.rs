@@ -10,3 +10,4 @@ pub mod scene;
 mod secrets;
 mod start_up;
 mod surface;
+mod trainings;
