@@ -241,7 +241,9 @@ impl Summary {
     }
 
     pub(super) fn slept(&mut self, time: Duration) {
-        self.slept_for_sec = self.slept_for_sec.saturating_add(time.as_secs());
+        // Two clocks are read one after the other: some microseconds are neither's.
+        let seconds = time.saturating_add(Duration::from_millis(500)).as_secs();
+        self.slept_for_sec = self.slept_for_sec.saturating_add(seconds);
     }
 
     pub(super) fn set_terms(&mut self, terms: Terms) {

@@ -126,6 +126,11 @@ def main():
                         is_open = read(master, screen)
                     status = os.waitpid(child, 0)[1]
                     answer["code"] = os.waitstatus_to_exitcode(status)
+                elif word == "hangup":
+                    os.close(master)
+                    is_open = False
+                    status = os.waitpid(child, 0)[1]
+                    answer["code"] = os.waitstatus_to_exitcode(status)
                 answer.update(
                     lines=screen.lines(),
                     alternate=screen.alternate,

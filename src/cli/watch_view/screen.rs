@@ -13,12 +13,14 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
+use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io::{self, Stderr, Write, stderr};
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::task::JoinHandle;
 
 /// How soon a reader of keys sees that nobody wants them any more.
 const KEYS: Duration = Duration::from_millis(100);
@@ -69,7 +71,8 @@ impl Drop for Quiet<'_> {
 
 /// A terminal that is a view's.
 pub(super) struct Screen<'a> {
-    terminal: Terminal<CrosstermBackend<Stderr>>,
+    // Never dropped: that shows the cursor, which is done below, and panics when stderr is gone.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stderr>>>,
     // Given back in this order: the screen, the keys, the log.
     _alternate: Alternate<Stderr>,
     _raw: Raw,
@@ -85,7 +88,7 @@ impl<'a> Screen<'a> {
         let alternate = Alternate::take(stderr())?;
         // Not cleared: that asks the terminal where its cursor is and waits for an answer, and the
         // alternate screen is empty.
-        let terminal = Terminal::new(CrosstermBackend::new(stderr()))?;
+        let terminal = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(stderr()))?);
         Ok(Self { terminal, _alternate: alternate, _raw: raw, _quiet: quiet })
     }
 
@@ -104,11 +107,15 @@ pub(super) enum Key {
     Resized,
 }
 
-/// Reads keys on a thread of its own until it is dropped.
+/// Reads keys on a thread of its own until it is dropped. A thread of the system's, not the runtime's,
+/// which would wait for it: crossterm's reader never returns from a terminal that is gone.
 pub(super) struct Keys {
     is_over: Arc<AtomicBool>,
-    reader: JoinHandle<()>,
+    reader: Option<JoinHandle<()>>,
 }
+
+/// How long the reader may take to see that it is over; from a dead terminal it does not come back.
+const LAST_KEYS: u32 = 10;
 
 impl Keys {
     /// Begins.
@@ -116,19 +123,27 @@ impl Keys {
         let (send, keys) = unbounded_channel();
         let is_over = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&is_over);
-        let reader = tokio::task::spawn_blocking(move || read_all(&seen, &send));
+        let reader = std::thread::Builder::new()
+            .name("keys".to_owned())
+            .spawn(move || read_all(&seen, &send))
+            .ok();
         (Self { is_over, reader }, keys)
     }
 
     /// Ends, before the terminal is given back: the shell's keys are the shell's.
     pub(super) async fn end(self) {
         self.is_over.store(true, Ordering::Relaxed);
-        let _ = self.reader.await;
+        for _ in 0..LAST_KEYS {
+            if self.reader.as_ref().is_none_or(JoinHandle::is_finished) {
+                return;
+            }
+            tokio::time::sleep(KEYS).await;
+        }
     }
 }
 
 fn read_all(is_over: &AtomicBool, send: &UnboundedSender<Key>) {
-    while !is_over.load(Ordering::Relaxed) {
+    while !is_over.load(Ordering::Relaxed) && !is_gone() {
         let key = match poll(KEYS) {
             Ok(false) => continue,
             Ok(true) => read().map(|event| meaning(&event)),
@@ -146,6 +161,16 @@ fn read_all(is_over: &AtomicBool, send: &UnboundedSender<Key>) {
             }
         }
     }
+}
+
+/// Whether nobody is at the other end of the terminal any more. SIGHUP says so too and ends the watch;
+/// this keeps the reader from a terminal that it would read for ever.
+fn is_gone() -> bool {
+    let stdin = io::stdin();
+    let mut there = [PollFd::new(&stdin, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    rustix::event::poll(&mut there, Some(&at_once)).is_ok() && there[0].revents().intersects(gone)
 }
 
 fn meaning(event: &Event) -> Option<Key> {

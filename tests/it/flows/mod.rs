@@ -23,6 +23,7 @@ mod resume;
 mod seeing;
 mod shown_faults;
 pub mod signals;
+mod slept;
 mod stop_faults;
 mod stop_supervised;
 mod summary;

@@ -164,6 +164,20 @@ async fn q_ctrl_c_and_sigterm_leave_the_watch_and_nothing_else() {
     fs::write(fixture.volume().join("go"), "").unwrap();
 }
 
+/// A terminal that is closed, as by a lost login, ends the watch: nothing reads on from nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_terminal_ends_the_watch() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let id = job(&tether, "block 1 2.0; wait_for go").await;
+    let mut terminal = Terminal::start(&fixture, 80, 24, &["--job-id", &id]);
+    terminal.shows(&["iteration 1/500"]).await;
+    assert_eq!(terminal.ask("hangup")["code"], 129);
+    assert_eq!(fixture.status().await, "RUNNING");
+    fs::write(fixture.volume().join("go"), "").unwrap();
+}
+
 /// Lines where they are asked for, and for programs; what is refused at once never takes the screen.
 #[tokio::test(flavor = "multi_thread")]
 async fn plain_and_json_and_a_refusal_take_no_screen() {
