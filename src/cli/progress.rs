@@ -57,8 +57,9 @@ impl Progress {
     /// Shows one note.
     pub fn tell(&mut self, note: &Note) {
         let now = self.clock.monotonic();
-        let is_due =
-            |last: Option<Duration>| last.is_none_or(|last| now.saturating_sub(last) >= PLAIN_EVERY);
+        let is_due = |last: Option<Duration>| {
+            last.is_none_or(|last| now.saturating_sub(last) >= PLAIN_EVERY)
+        };
         match note {
             Note::Said(text) => {
                 self.clear();
@@ -199,8 +200,11 @@ mod tests {
     use crate::ops::LatestMetrics;
 
     fn note() -> Note {
-        let metrics =
-            LatestMetrics { iteration: 120, total_iterations: Some(3_000), mean_reward: Some(12.3) };
+        let metrics = LatestMetrics {
+            iteration: 120,
+            total_iterations: Some(3_000),
+            mean_reward: Some(12.3),
+        };
         Note::Progress {
             state: JobState::Running,
             metrics: Some(metrics),

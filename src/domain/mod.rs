@@ -23,8 +23,7 @@ pub use command::{RemoteCommand, Script, join_quoted, split_words};
 pub use data_center::DataCenterId;
 pub use fuse::{
     DeadmanSeen, FuseName, FuseReport, FuseState, JobsSeen, LiveJob, Proof, UnattendedBill, Vigil,
-    VigilSeen, Watchdog, WatchdogSeen, longest_asleep, longest_unattended,
-    slowest_proven,
+    VigilSeen, Watchdog, WatchdogSeen, longest_asleep, longest_unattended, slowest_proven,
 };
 pub use gpu::{GpuOffer, GpuTypeId};
 pub use job::{Ceiling, CeilingError, JobId, JobName, JobNameError, JobState};

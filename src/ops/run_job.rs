@@ -79,6 +79,8 @@ pub(crate) struct Details {
     pub(crate) pod: Pod,
     pub(crate) id: JobId,
     pub(crate) ceiling: Ceiling,
+    /// Its name.
+    pub(crate) name: String,
     /// What it runs.
     pub(crate) command: String,
     /// The folder it starts in.
@@ -232,6 +234,7 @@ impl Tether {
             pod,
             id,
             ceiling,
+            name: spec.name.as_str().to_owned(),
             command,
             workdir,
             training,

@@ -11,10 +11,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// What it is instead, in words. Nothing was changed.
-pub(super) fn read(
-    tether: &Tether,
-    asked: &ResumeOptions,
-) -> Result<(Summary, Vehicle), Failure> {
+pub(super) fn read(tether: &Tether, asked: &ResumeOptions) -> Result<(Summary, Vehicle), Failure> {
     let path = asked.summary.display();
     let text = std::fs::read(&asked.summary).map_err(|error| {
         Failure::bad_input(format!("the summary {path} could not be read: {error}"))
@@ -133,9 +130,7 @@ mod tests {
         }
         let newer = parse(with(json!({"version": 2})).as_bytes(), path).unwrap_err();
         assert!(newer.message.contains("newer podtether"), "{newer}");
-        let why = |changes| {
-            nothing_to_take_up(&parse(with(changes).as_bytes(), path).unwrap())
-        };
+        let why = |changes| nothing_to_take_up(&parse(with(changes).as_bytes(), path).unwrap());
         let ended = "2026-07-03T13:00:00Z";
         let over = why(json!({"ended_at": ended, "process_exit_code": 0})).unwrap();
         assert_eq!(

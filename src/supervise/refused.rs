@@ -27,7 +27,8 @@ pub(super) fn refused(
 
 /// A run that was ended by a signal before anything was launched. The pod ran before and runs on.
 pub(super) fn ended_before(mut summary: Summary, tether: &Tether, options: &Options) -> Summary {
-    let reason = "it was ended before anything was launched; the pod was running before and runs on";
+    let reason =
+        "it was ended before anything was launched; the pod was running before and runs on";
     summary.reason = Some(reason.to_owned());
     summary.process_exit_code = Some(6);
     write(summary, tether, options)

@@ -7,7 +7,7 @@ use super::options::{Note, Options, ResumeOptions};
 use super::patience::{self, MAX_STOPS, later};
 use super::run::{Run, Signals, save};
 use super::state::{End, State, Terms};
-use super::summary::Summary;
+use super::summary::{Mode, Summary};
 use super::vigil;
 use crate::domain::{Ceiling, JobId, JobState, Pod, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
@@ -39,10 +39,8 @@ pub async fn resume(
     let max_wait = TimeDelta::try_seconds(summary.max_wait_sec.unwrap_or(0)).unwrap_or_default();
     // The deadline is that of the first run: a new process gives no more time (C02).
     let deadline = summary.started_at.checked_add_signed(max_wait).unwrap_or(summary.started_at);
-    let over = later(
-        deadline.max(tether.clock().now()),
-        patience::last_part(tether.settings().off),
-    );
+    let over =
+        later(deadline.max(tether.clock().now()), patience::last_part(tether.settings().off));
     let options = options(asked, &summary);
     summary.stops_by = (!options.no_stop).then_some(over);
     let Ok(vigil) = vigil::begin(&summary, &vehicle, &pod_id, tell).await else {
@@ -73,8 +71,11 @@ pub async fn resume(
         stop_for: patience::stop_for(tether.settings().off),
     };
     let asked_for = summary.spec.max_runtime_sec;
-    let ceiling = Ceiling::new("max_runtime_sec", asked_for, vehicle.timeouts.job)
-        .unwrap_or(vehicle.timeouts.job);
+    let default = match summary.mode {
+        Mode::Job => vehicle.timeouts.job,
+        Mode::Training => vehicle.timeouts.training,
+    };
+    let ceiling = Ceiling::new("max_runtime_sec", asked_for, default).unwrap_or(default);
     let was_seen = summary.state.is_some();
     let mut run = Run::new(tether, &options, (&vehicle, &pod, &id, ceiling), terms, summary);
     if let Some(at) = written_at {
@@ -168,9 +169,11 @@ async fn end_off(
     tell: &mut (dyn FnMut(Note) + Send),
 ) -> (Summary, Vec<(u64, f64)>) {
     // Killed between the stop and the last word: everything was done.
-    let ended = |state: &String| [JobState::Succeeded, JobState::Failed, JobState::TimedOut]
-        .iter()
-        .any(|known| known.as_str() == state);
+    let ended = |state: &String| {
+        [JobState::Succeeded, JobState::Failed, JobState::TimedOut]
+            .iter()
+            .any(|known| known.as_str() == state)
+    };
     let was_whole = summary.capture_complete && summary.state.as_ref().is_some_and(ended);
     if !was_whole {
         summary.trouble("resume", format!("{what} before the job was seen to end"));

@@ -69,7 +69,8 @@ pub fn longest_unattended(price: Price, fuses: &[FuseReport]) -> UnattendedBill 
 /// The laptop's own fuses act when it wakes.
 #[must_use]
 pub fn longest_asleep(price: Price, fuses: &[FuseReport], now: DateTime<Utc>) -> UnattendedBill {
-    let on_the_pod = |fuse: &&FuseReport| matches!(fuse.name, FuseName::AutoStop | FuseName::Watchdog);
+    let on_the_pod =
+        |fuse: &&FuseReport| matches!(fuse.name, FuseName::AutoStop | FuseName::Watchdog);
     let fuses: Vec<FuseReport> = fuses.iter().filter(on_the_pod).cloned().collect();
     let mut bill = longest_unattended(price, &fuses);
     let rate = price.known().map(|rate| rate.per_hour());

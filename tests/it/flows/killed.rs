@@ -34,7 +34,9 @@ fn is_stop(request: &Request) -> bool {
 fn is_reached(phase: Phase, fixture: &Fixture, before: usize) -> bool {
     let told = |holds: fn(&Value) -> bool| {
         let texts = summaries(fixture).into_iter().filter_map(|path| fs::read(path).ok());
-        texts.filter_map(|text| serde_json::from_slice(&text).ok()).any(|found: Value| holds(&found))
+        texts
+            .filter_map(|text| serde_json::from_slice(&text).ok())
+            .any(|found: Value| holds(&found))
     };
     match phase {
         Phase::Plan => fixture.requests().len() > before,

@@ -183,7 +183,14 @@ async fn what_cannot_be_taken_up_is_refused_by_name() {
         (fixture.config_file(), &[][..], "is no summary of podtether supervise"),
         (fixture.path("none.json"), &[], "could not be read"),
         (elsewhere, &[], "is of a run on another cloud"),
-        (changed("spec", json!({"vehicle": "glider", "name": "x", "command": "x", "no_stop": false})), &[], "which this config does not declare"),
+        (
+            changed(
+                "spec",
+                json!({"vehicle": "glider", "name": "x", "command": "x", "no_stop": false}),
+            ),
+            &[],
+            "which this config does not declare",
+        ),
     ] {
         let outcome = Run::resume(&fixture, &path, more).end().await;
         assert_eq!(outcome.code, 2, "{outcome:#?}");
@@ -211,6 +218,9 @@ async fn what_cannot_be_taken_up_is_refused_by_name() {
         let more: Vec<&str> = [flag].into_iter().chain(value).collect();
         let outcome = Run::resume(&fixture, &path, &more).end().await;
         assert_eq!(outcome.code, 2, "{outcome:#?}");
-        assert!(outcome.stderr.contains(flag) && outcome.stderr.contains("--resume"), "{outcome:#?}");
+        assert!(
+            outcome.stderr.contains(flag) && outcome.stderr.contains("--resume"),
+            "{outcome:#?}"
+        );
     }
 }

@@ -104,7 +104,9 @@ async fn on_a_terminal_one_line_is_written_over_and_never_wraps() {
     let tether = fixture.tether().await;
     fixture.running(&tether).await;
     let columns = 60;
-    let command = format!("echo 'Learning iteration 7/10'; echo '  Mean reward: 1.25'; echo; echo 'Learning iteration 8/10'; {WAITS}");
+    let command = format!(
+        "echo 'Learning iteration 7/10'; echo '  Mean reward: 1.25'; echo; echo 'Learning iteration 8/10'; {WAITS}"
+    );
     let run = OnAPty::start(&fixture, columns, &command);
     run.shows("iteration 7/10 · reward 1.25").await;
     let overs = || run.screen().matches("\r\u{1b}[2K  running").count();
@@ -199,7 +201,9 @@ async fn a_second_interrupt_leaves_at_once_and_says_how_to_stop_the_pod() {
     // The orderly end must not be over before the second: what lists the results waits for a file.
     let held = fixture.state().join("pods").join(&pod.0).join("bin/bash");
     let gate = podtether::domain::join_quoted([fixture.path("gate").to_str().unwrap()]);
-    let script = format!("#!/bin/bash\n[ \"${{3-}}\" != manifest.sh ] || until [ -e {gate} ]; do sleep 0.05; done\nexec /bin/bash \"$@\"\n");
+    let script = format!(
+        "#!/bin/bash\n[ \"${{3-}}\" != manifest.sh ] || until [ -e {gate} ]; do sleep 0.05; done\nexec /bin/bash \"$@\"\n"
+    );
     let mut file = fs::File::create(&held).unwrap();
     file.write_all(script.as_bytes()).unwrap();
     drop(file);
@@ -209,7 +213,10 @@ async fn a_second_interrupt_leaves_at_once_and_says_how_to_stop_the_pod() {
     run.signal(Signal::INT);
     assert_eq!(run.code().await, 6, "{}", run.screen());
     let screen = run.screen();
-    let words = format!("podtether stop --vehicle rover --config {}", podtether::domain::join_quoted([fixture.config_file().to_str().unwrap()]));
+    let words = format!(
+        "podtether stop --vehicle rover --config {}",
+        podtether::domain::join_quoted([fixture.config_file().to_str().unwrap()])
+    );
     assert!(screen.contains(&words), "{words}: {screen}");
     assert_eq!(fixture.status().await, "RUNNING");
     fs::write(fixture.path("gate"), "").unwrap();
