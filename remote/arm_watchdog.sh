@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2154 # answer, folder: of a part that stands before this one
 # Puts the watchdog on this pod, finds out what its stop path has, and starts it.
-# usage: arm_watchdog.sh <pod id> <mount> <idle s> <tick s> <deadline s> <version>
+# usage: arm_watchdog.sh <pod id> <mount> <idle s> <tick s> <deadline s> <version> [<idle s after a lease>]
 # stdin: the texts of idle_watchdog.sh and stop_pod.sh and the word "whole", with a NUL after each.
 # Prints "key=value" lines, last "end=arm_watchdog.sh". One that watches with the same terms is left
-# alone and only its deadline put off; another one is replaced. A deadline is never brought nearer.
+# alone and only its deadline put off; another one is replaced. A deadline is never brought nearer, but
+# for a drill, which alone gives the last argument: its watchdog is to strike within minutes.
 set -u
 
 # What is left of the environment: what every SSH session here has, and our own variables. The probe
@@ -44,7 +45,7 @@ replace() {
 
 main() {
   pod=$1 mount=$2
-  local idle=$3 tick=$4 limit=$5 version=$6 watchdog='' stopper='' whole='' line left round terms
+  local idle=$3 tick=$4 limit=$5 version=$6 after_lease=${7:-} watchdog='' stopper='' whole='' line left round terms
   IFS= read -r -d '' watchdog
   IFS= read -r -d '' stopper
   IFS= read -r -d '' whole
@@ -57,6 +58,11 @@ main() {
   terms="idle_s=$idle
 tick_s=$tick
 version=$version"
+  if [ -n "$after_lease" ]; then
+    terms="$terms
+after_lease_s=$after_lease"
+    rm -f "$folder/deadline"
+  fi
   seconds_to deadline
   left=$answer
   if [ -z "$left" ] || [ "$left" -lt "$limit" ]; then set_moment deadline "$limit"; fi
@@ -69,7 +75,7 @@ version=$version"
     printf '%s\n' "$terms" >"$folder/terms"
     rm -f "$folder/looked" "$folder/heartbeat"
     (exec env -i "${keep[@]}" setsid bash "$folder/idle_watchdog.sh" \
-      watch "$pod" "$mount" "$idle" "$tick" "$limit") </dev/null >>"$folder/log" 2>&1 &
+      watch "$pod" "$mount" "$idle" "$tick" "$limit" ${after_lease:+"$after_lease"}) </dev/null >>"$folder/log" 2>&1 &
     for ((round = 0; round < 200; round++)); do
       [ ! -s "$folder/looked" ] || break
       sleep 0.05
@@ -81,8 +87,9 @@ version=$version"
   echo end=arm_watchdog.sh
 }
 
-if [ $# -ne 6 ]; then
-  echo "usage: arm_watchdog.sh <pod id> <mount> <idle s> <tick s> <deadline s> <version>" >&2
+case $# in 6 | 7) ;; *)
+  echo "usage: arm_watchdog.sh <pod id> <mount> <idle s> <tick s> <deadline s> <version> [<idle s after a lease>]" >&2
   exit 2
-fi
+  ;;
+esac
 main "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2154 # answer, folder, proc: of a part that stands before this one
 # Stops this pod when nobody uses it, when its deadline has passed, or when a job outlived its ceiling.
-# usage: idle_watchdog.sh watch <pod id> <mount> <idle s> <tick s> <deadline s>
+# usage: idle_watchdog.sh watch <pod id> <mount> <idle s> <tick s> <deadline s> [<idle s after a lease>]
 #        idle_watchdog.sh probe <pod id>     what the stop path has: "key=value" lines
 # The rules, files and thresholds are described in remote/README.md.
 #
@@ -246,7 +246,7 @@ decide() {
   lease=$answer
   if [ -n "$lease" ]; then
     if [ "$lease" -le 0 ]; then
-      [ "$window" -le 600 ] || window=600
+      [ "$window" -le "$after_lease" ] || window=$after_lease
     else
       grace=4500 # it may still pull the results of a job
     fi
@@ -331,9 +331,9 @@ own() {
 }
 
 watch() {
-  pod=$1 mount=$2 idle=$3 tick=$4
+  pod=$1 mount=$2 idle=$3 tick=$4 after_lease=${6:-600}
   case $pod in '' | *[!A-Za-z0-9_-]*) echo "idle_watchdog.sh: '$pod' is no pod id" >&2 && exit 2 ;; esac
-  for key in "$3" "$4" "$5"; do
+  for key in "$3" "$4" "$5" "$after_lease"; do
     case $key in '' | 0* | *[!0-9]* | ????????*)
       echo "idle_watchdog.sh: '$key' s is no time: give a whole number from 1 (A21)" >&2 && exit 2 ;;
     esac
@@ -394,8 +394,8 @@ probe() {
 }
 
 case $1,$# in
-  watch,6) shift && watch "$@" ;;
+  watch,6 | watch,7) shift && watch "$@" ;;
   probe,2) probe "$2" ;;
-  *) echo "usage: idle_watchdog.sh watch <pod id> <mount> <idle s> <tick s> <deadline s> | probe <pod id>" >&2 && exit 2 ;;
+  *) echo "usage: idle_watchdog.sh watch <pod id> <mount> <idle s> <tick s> <deadline s> [<idle s after a lease>] | probe <pod id>" >&2 && exit 2 ;;
 esac
 exit

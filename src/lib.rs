@@ -13,6 +13,7 @@ pub mod config;
 pub mod deadman;
 pub mod demo;
 pub mod domain;
+pub mod drill;
 pub mod error;
 pub mod guard;
 pub mod held;

@@ -47,6 +47,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("supervise", &["apply", "domain", "error", "notify", "ops", "pod", "training", "watch"]),
+    ("drill", &["deadman", "domain", "error", "notify", "ops", "pod", "supervise"]),
     (
         "demo",
         &["clock", "cloud", "config", "domain", "error", "notify", "ops", "plot", "supervise"],
@@ -62,6 +63,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "deadman",
             "demo",
             "domain",
+            "drill",
             "error",
             "mcp",
             "notify",

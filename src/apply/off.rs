@@ -310,6 +310,7 @@ mod tests {
             volume_health: crate::plan::VolumeHealth::NotAsked,
             gates: crate::plan::Gates::NotAsked,
             spend: crate::plan::Spend::not_asked(),
+            proven_fuses: crate::domain::ProvenFuses::default(),
         };
         let draft = crate::plan::stop(&vehicle, true, &facts);
         let approved = crate::guard::review(draft, &facts, &crate::domain::Limits::default());

@@ -5,6 +5,7 @@ mod deadman;
 mod deadman_fuse;
 mod deadman_timer;
 mod demo;
+mod drill;
 mod local_cloud;
 mod log_writer;
 mod logging;
@@ -51,6 +52,8 @@ enum Command {
     Why(why::WhyArgs),
     /// Try the notices that the config asks for, on the screen and by a webhook.
     Notify(notify::NotifyArgs),
+    /// Let every fuse of a vehicle strike on purpose, under a cap in dollars, and keep receipts.
+    Drill(drill::DrillArgs),
     /// See the whole of it work on the local cloud, for $0.
     Demo(demo::DemoArgs),
     /// Serve the local cloud: a twin of RunPod on loopback, for $0.
@@ -79,6 +82,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Audit(args) => audit::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Notify(args) => notify::run(&args),
+        Command::Drill(args) => drill::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::LocalCloud(args) => local_cloud::run(&args),
         Command::PodShim(args) => pod_shim::run(&args),

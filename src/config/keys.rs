@@ -205,6 +205,12 @@ pub(super) const LIMITS: &[Key] = &[
     ),
     key("limits.max_usd_per_job", Kind::Money, "5", "Highest worst-case cost of one job, in USD."),
     key("limits.max_gpu_count", whole(Unit::Count, 1, 64), "1", "Most GPUs of one pod."),
+    key(
+        "limits.require_proven_fuses",
+        whole(Unit::Count, 0, 2),
+        "2",
+        "In how many failure domains (the pod, the laptop) `podtether drill` must have proven a fuse before a pod or a job is started; 0 asks for none.",
+    ),
 ];
 
 /// The rest of the file.
@@ -251,6 +257,12 @@ pub(super) const TOP: &[Key] = &[
         Kind::FuseHours,
         "3.0",
         "Hours until the laptop's fuse stops a pod, or `off`.",
+    ),
+    key(
+        "fuse.receipt_days",
+        whole(Unit::Count, 1, 365),
+        "30",
+        "Days for which what `podtether drill` has proven counts.",
     ),
     key(
         "local.state_dir",

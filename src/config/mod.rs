@@ -75,6 +75,8 @@ pub struct Config {
     pub tolerated_pods: Vec<String>,
     /// The laptop's fuse.
     pub auto_arm: FuseHours,
+    /// How long what a drill has proven counts.
+    pub receipts_last: Duration,
     /// The keychain account that holds the API key; `None` means the login name.
     pub keychain_account: Option<String>,
     /// Where people are told of what happens.

@@ -97,6 +97,10 @@ impl Resolver<'_> {
             Value::FuseHours(hours) => hours,
             _ => return None,
         };
+        let receipt_days = match self.shared("fuse.receipt_days")?.value {
+            Value::Whole(days) => days,
+            _ => return None,
+        };
         let keychain_account = text(self.file.get("keychain_account"));
         let cloud = cloud?;
         let warnings = self.warnings(&cloud, &limits, auto_arm);
@@ -114,6 +118,7 @@ impl Resolver<'_> {
             vehicle_limits,
             tolerated_pods,
             auto_arm,
+            receipts_last: Duration::from_secs(u64::from(receipt_days) * 86_400),
             keychain_account,
             notify: self.notify(),
             trainings: Vec::new(),
@@ -349,16 +354,17 @@ fn limits(section: &Section) -> Limits {
             _ => None,
         }
     };
-    let max_gpu_count = section.get("limits.max_gpu_count").and_then(|entry| match entry.value {
+    let count = |name: &str| match section.get(name)?.value {
         Value::Whole(count) => Some(count),
         _ => None,
-    });
+    };
     Limits {
         max_usd_per_hour: money("limits.max_usd_per_hour").map(UsdPerHour::new),
         budget_usd: money("limits.budget_usd"),
         budget_window: BudgetWindow::default(),
         max_usd_per_job: money("limits.max_usd_per_job"),
-        max_gpu_count,
+        max_gpu_count: count("limits.max_gpu_count"),
         max_boots_per_hour: None,
+        require_proven_fuses: count("limits.require_proven_fuses"),
     }
 }

@@ -11,6 +11,7 @@ mod job_meta;
 mod money;
 mod nearest;
 mod pod;
+mod receipt;
 mod recipe;
 pub mod scripts;
 mod stock;
@@ -32,6 +33,9 @@ pub use job_meta::JobMeta;
 pub use money::{MoneyError, Price, Usd, UsdPerHour};
 pub use nearest::nearest;
 pub use pod::{CloudTier, NetworkMount, Pod, PodId, PodStatus, SshEndpoint};
+pub use receipt::{
+    Circumstances, DrillFuse, DrillOutcome, FailureDomain, FuseReceipt, ProvenFuses, Receipts,
+};
 pub use recipe::{
     CrossCheck, Expected, Level, LinePattern, Marker, Recipe, RewardRange, RunLogs, SourceEdit,
 };

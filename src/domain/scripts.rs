@@ -32,8 +32,8 @@ pub const LAUNCH_JOB: Script = script!("launch_job.sh");
 /// `<job dir> <0|1>`: sees to it that a launch of unknown outcome starts nothing any more.
 pub const CALL_OFF_LAUNCH: Script =
     script!("call_off_launch.sh", "identity.sh", "liveness.sh", "verdict.sh");
-/// `watch <pod id> <mount> <idle s> <tick s> <deadline s>`, or `probe <pod id>`: stops the pod when
-/// nobody uses it. Lives in a file off the volume.
+/// `watch <pod id> <mount> <idle s> <tick s> <deadline s> [<idle s after a lease>]`, or `probe
+/// <pod id>`: stops the pod when nobody uses it. Lives in a file off the volume.
 pub const IDLE_WATCHDOG: Script = script!(
     "idle_watchdog.sh",
     "identity.sh",
@@ -44,8 +44,8 @@ pub const IDLE_WATCHDOG: Script = script!(
     "curl_key.sh",
     "watchdog_folder.sh"
 );
-/// `<pod id> <mount> <idle s> <tick s> <deadline s> <version>`, [`IDLE_WATCHDOG`] and [`STOP_POD`] on
-/// stdin: starts the watchdog and tells what its stop path has.
+/// `<pod id> <mount> <idle s> <tick s> <deadline s> <version> [<idle s after a lease>]`,
+/// [`IDLE_WATCHDOG`] and [`STOP_POD`] on stdin: starts the watchdog and tells what its stop path has.
 pub const ARM_WATCHDOG: Script = script!(
     "arm_watchdog.sh",
     "identity.sh",
@@ -79,6 +79,8 @@ pub const POD_LOOK: Script = script!(
 pub const RUN_IN: Script = script!("run_in.sh");
 /// `<mark> <seconds>`: ends what [`RUN_IN`] has begun.
 pub const END_EXEC: Script = script!("end_exec.sh");
+/// `<mount> <job dir|->`: what an earlier boot left about who stopped it, for a drill.
+pub const DRILL_EVIDENCE: Script = script!("drill_evidence.sh");
 /// `<job dir> <seconds>`: waits for the end of a job.
 pub const AWAIT_EXIT: Script = script!("await_exit.sh");
 

@@ -146,6 +146,8 @@ pub struct Limits {
     pub max_gpu_count: Option<u32>,
     /// Most creates and starts within an hour, over all vehicles.
     pub max_boots_per_hour: Option<u32>,
+    /// In how many failure domains a drill must have proven a fuse before anything is started.
+    pub require_proven_fuses: Option<u32>,
 }
 
 impl Limits {
@@ -163,6 +165,8 @@ impl Limits {
             max_usd_per_job: least(self.max_usd_per_job, other.max_usd_per_job),
             max_gpu_count: least(self.max_gpu_count, other.max_gpu_count),
             max_boots_per_hour: least(self.max_boots_per_hour, other.max_boots_per_hour),
+            // The more that must be proven, the tighter.
+            require_proven_fuses: self.require_proven_fuses.max(other.require_proven_fuses),
         }
     }
 }

@@ -230,6 +230,12 @@ pub(super) fn looked_at(
                 .map_or_else(|| "not known".to_owned(), |usd| format!("${}", usd.to_decimal()));
             Some(format!("worst case of the job {worst}; limits.max_usd_per_job: {limit}"))
         }
+        "enough_fuses_are_proven_by_a_drill" => {
+            draft.adds?;
+            let limit = limits.require_proven_fuses.unwrap_or(0);
+            let proven = facts.proven_fuses.domains.len();
+            Some(format!("{proven} domains proven; limits.require_proven_fuses: {limit}"))
+        }
         "one_live_job_per_pod" => match (&draft.intent, &facts.live_jobs) {
             (Intent::Launch { force: true, .. }, _) => Some("force=true: not asked".to_owned()),
             (Intent::Launch { .. }, LiveJobs::Known(jobs)) => {

@@ -145,6 +145,18 @@ pub enum Refusal {
         /// What those have cost.
         failed_usd: Usd,
     },
+    /// Too few fuses were seen to strike.
+    #[error("limits.require_proven_fuses = {needed}, and drills have freshly proven fuses in {proven} failure domains ({}). Run: podtether drill --vehicle {vehicle}", if .told.is_empty() { "no receipt was looked at" } else { .told })]
+    FusesNotProven {
+        /// How many domains are asked for.
+        needed: u32,
+        /// In how many there is a fresh proof.
+        proven: usize,
+        /// What the receipts say.
+        told: String,
+        /// The vehicle.
+        vehicle: VehicleName,
+    },
     /// A job lives on the pod.
     #[error("{} still running on this pod: {}. Wait for it, or pass force=true to run beside it", if .0.len() == 1 { "a job is" } else { "jobs are" }, list(.0))]
     JobIsLive(Vec<JobId>),
@@ -234,6 +246,7 @@ impl Refusal {
                 format!("wait until {}", next_at.format("%H:%M:%S UTC"))
             }
             Self::VolumeUnhealthy { path, .. } => format!("have a healthy volume at {path}"),
+            Self::FusesNotProven { vehicle, .. } => format!("podtether drill --vehicle {vehicle}"),
             Self::JobIsLive(_) => "wait for it, or force=true".to_owned(),
             Self::LiveJobsUnknown(_) => "try again, or force=true".to_owned(),
             Self::GatesClosed(faults) => faults.join("; "),

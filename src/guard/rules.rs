@@ -33,6 +33,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("a_launch_stays_within_the_budget", a_launch_stays_within_the_budget),
     ("a_job_stays_within_max_usd_per_job", a_job_stays_within_max_usd_per_job),
     ("boots_are_limited_per_hour", boots_are_limited_per_hour),
+    ("enough_fuses_are_proven_by_a_drill", enough_fuses_are_proven_by_a_drill),
     ("one_live_job_per_pod", one_live_job_per_pod),
     ("the_volume_is_healthy", the_volume_is_healthy),
     ("the_gates_of_the_training_hold", the_gates_of_the_training_hold),
@@ -227,6 +228,24 @@ fn the_price_is_known_and_under_the_ceiling(
             Some(Refusal::TooExpensive { price, limit })
         }
         _ => None,
+    })
+}
+
+/// A fuse that nobody has seen strike is a promise. What starts or keeps a bill needs as many domains
+/// with a fresh receipt as the owner asks for; a drill, which makes the receipts, needs none.
+fn enough_fuses_are_proven_by_a_drill(
+    draft: &Draft,
+    facts: &Facts,
+    limits: &Limits,
+) -> Option<Refusal> {
+    let needed = limits.require_proven_fuses.filter(|_| draft.adds.is_some())?;
+    let proven = &facts.proven_fuses;
+    let has_enough = usize::try_from(needed).is_ok_and(|needed| proven.domains.len() >= needed);
+    (!has_enough && !proven.is_a_drill).then(|| Refusal::FusesNotProven {
+        needed,
+        proven: proven.domains.len(),
+        told: proven.told.clone(),
+        vehicle: draft.vehicle.name.clone(),
     })
 }
 

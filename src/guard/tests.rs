@@ -53,6 +53,7 @@ pub(super) fn facts() -> Facts {
         volume_health: healthy(),
         gates: Gates::NotAsked,
         spend: spend(),
+        proven_fuses: ProvenFuses::default(),
     }
 }
 
@@ -136,7 +137,7 @@ fn worst() -> (Facts, Limits) {
     let least = Usd::from_micros(1);
     let limits = limit("0.000001");
     let limits = Limits { budget_usd: Some(least), max_usd_per_job: Some(least), ..limits };
-    (facts, Limits { max_boots_per_hour: Some(1), ..limits })
+    (facts, Limits { max_boots_per_hour: Some(1), require_proven_fuses: Some(2), ..limits })
 }
 
 /// The one promise that no rule may break.
@@ -189,6 +190,37 @@ fn every_rule_speaks_and_all_refusals_come_at_once() {
     let silent: Vec<_> =
         RULES.iter().map(|(name, _)| *name).filter(|name| !spoke.contains(name)).collect();
     assert_eq!(silent, Vec::<&str>::new(), "rules that no test makes speak");
+}
+
+/// What nobody saw strike starts nothing where the owner asks for proof; the drill itself needs none.
+#[test]
+fn enough_fuses_are_proven_by_a_drill() {
+    use FailureDomain::{Laptop, Pod};
+    let limits = |needed| Limits { require_proven_fuses: Some(needed), ..Limits::default() };
+    let refused = |domains: &[FailureDomain], is_a_drill, needed, on: &Facts| {
+        let told = "pod: never drilled".to_owned();
+        let proven_fuses =
+            ProvenFuses { is_a_drill, domains: domains.to_vec(), told, rows: vec![] };
+        let facts = Facts { proven_fuses, ..on.clone() };
+        let drafts = [ensure_draft(&facts), launch(false)];
+        drafts.map(|draft| {
+            let all = refusals(draft, &facts, &limits(needed));
+            all.iter().any(|refusal| matches!(refusal, Refusal::FusesNotProven { .. }))
+        })
+    };
+    let none = facts();
+    assert_eq!(refused(&[], false, 0, &none), [false, false]);
+    assert_eq!(refused(&[], false, 1, &none), [true, true]);
+    assert_eq!(refused(&[Pod], false, 1, &none), [false, false]);
+    assert_eq!(refused(&[Pod], false, 2, &none), [true, true]);
+    assert_eq!(refused(&[Pod, Laptop], false, 2, &none), [false, false]);
+    assert_eq!(refused(&[], true, 2, &none), [false, false]);
+    // A pod that runs already is looked at, not started.
+    assert_eq!(refused(&[], false, 2, &with_pod(|_| {})), [false, true]);
+    let said = refusals(launch(false), &none, &limits(1));
+    let said = said.iter().find(|one| matches!(one, Refusal::FusesNotProven { .. })).unwrap();
+    assert_eq!(said.way_out(), "podtether drill --vehicle hippocampus");
+    assert!(said.to_string().contains("no receipt was looked at"), "{said}");
 }
 
 #[test]

@@ -277,6 +277,7 @@ mod tests {
                     window_left: None,
                     fuse: Fuse::Unproven { allowance: ALONE },
                 },
+                proven_fuses: crate::domain::ProvenFuses::default(),
             }
         }
 

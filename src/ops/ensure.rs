@@ -103,6 +103,7 @@ impl Tether {
         if !request.dry_run {
             // A22: what is being stopped is not started.
             self.until_no_stop_is_under_way(&vehicle, request.wait).await?;
+            self.not_during_a_drill(&vehicle)?;
         }
         let (draft, facts) = self.draft_ensure(&vehicle, request.vehicle.is_some()).await?;
         let adds = draft.adds;
@@ -135,10 +136,13 @@ impl Tether {
             }
         };
         if request.dry_run {
-            let message = match (&existing, approved.steps().is_empty()) {
+            let mut message = match (&existing, approved.steps().is_empty()) {
                 (Some(pod), true) => format!("Nothing to do: pod {} is {}.", pod.id, pod.status),
                 _ => "This is what the call would send; nothing was changed.".to_owned(),
             };
+            if let Some(told) = self.receipts_told(&vehicle) {
+                message.push_str(&format!(" {told}"));
+            }
             return Ok(EnsureAnswer {
                 pod: existing.as_ref().map(PodView::from),
                 plan: Some(StepView::all(approved.steps(), &*self.cloud)),

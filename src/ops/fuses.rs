@@ -34,6 +34,7 @@ impl Tether {
             laptop.why.push_str("; fuse.auto_arm_hours is off, so none is armed by itself");
         }
         fuses.push(laptop);
+        self.with_receipts(vehicle, &mut fuses);
         let unattended = longest_unattended(pod.price, &fuses);
         (fuses, unattended)
     }

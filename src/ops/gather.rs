@@ -3,7 +3,7 @@
 use super::Tether;
 use crate::clock::Clock;
 use crate::config::FuseHours;
-use crate::domain::{BudgetWindow, Ceiling, Pod, Price};
+use crate::domain::{BudgetWindow, Ceiling, Pod, Price, ProvenFuses};
 use crate::error::Failure;
 use crate::guard::Approved;
 use crate::plan::{Draft, Facts, Fuse, Gates, LiveJobs, Spend, Spent, VolumeHealth};
@@ -66,6 +66,7 @@ impl Tether {
             volume_health: VolumeHealth::NotAsked,
             gates: Gates::NotAsked,
             spend: Spend { fuse: self.fuse(), ..Spend::not_asked() },
+            proven_fuses: ProvenFuses::default(),
         }
     }
 
@@ -81,6 +82,7 @@ impl Tether {
 
     /// The facts with what is known of money, as far as the draft spends any.
     pub(super) async fn with_spend(&self, draft: &Draft, mut facts: Facts) -> Facts {
+        facts.proven_fuses = self.proven_fuses(&draft.vehicle);
         if draft.adds.is_some() {
             facts.spend.window_left = window_left(self.config.limits.budget_window, &*self.clock);
             if self.config.limits.budget_usd.is_some() {

@@ -5,6 +5,7 @@ mod audit;
 mod boot;
 mod command_line;
 mod committed;
+mod drill_door;
 mod end_exec;
 mod ensure;
 mod exec;
@@ -14,6 +15,7 @@ mod gather;
 mod gpus;
 mod grade;
 mod grade_of_stopped;
+mod host_id;
 mod job_status;
 mod laptop_fuse;
 mod launch_training;
@@ -21,6 +23,7 @@ mod open;
 mod pod_of_run;
 mod probe;
 mod provenance;
+mod receipts;
 mod recipe_facts;
 mod reckoning;
 mod reconcile;
@@ -115,6 +118,7 @@ pub struct Tether {
     ledger: Option<Ledger>,
     arming: Option<Arming>,
     arms_fuses: bool,
+    is_a_drill: bool,
 }
 
 impl Tether {
@@ -128,8 +132,19 @@ impl Tether {
     ) -> Self {
         let shells = Arc::new(SshShells::new(surroundings.ssh_auth_sock.clone()));
         let settings = Settings::default();
-        let (ledger, arming, arms_fuses) = (None, None, false);
-        Self { config, cloud, clock, surroundings, settings, shells, ledger, arming, arms_fuses }
+        let (ledger, arming, arms_fuses, is_a_drill) = (None, None, false, false);
+        Self {
+            config,
+            cloud,
+            clock,
+            surroundings,
+            settings,
+            shells,
+            ledger,
+            arming,
+            arms_fuses,
+            is_a_drill,
+        }
     }
 
     /// The same with other waits for effects, such as a longer one for a command line.

@@ -144,10 +144,13 @@ impl Tether {
         let end = if request.auto_stop { JobEnd::AutoStop } else { JobEnd::Left };
         let job = self.plan_job(request, end).await?;
         if request.dry_run {
-            let hint = format!(
+            let mut hint = format!(
                 "This is what the call would send; nothing was changed. {}",
                 super::volume_health::told(&job.vehicle, &job.health)
             );
+            if let Some(told) = self.receipts_told(&job.vehicle) {
+                hint.push_str(&format!(" {told}"));
+            }
             let plan = Some(StepView::all(job.approved.steps(), &*self.cloud));
             let worst_case = job.worst_case().told();
             return Ok(RunJobAnswer {
@@ -180,6 +183,10 @@ impl Tether {
     ) -> Result<DraftedJob, Failure> {
         let Wanted { vehicle, name, command, workdir, ceiling, training } = self.wanted(request)?;
         let turn = if request.dry_run { None } else { self.turn(TURN).await? };
+        if !request.dry_run {
+            self.not_during_a_drill(&vehicle)
+                .map_err(|failure| failure.billing(StillBilling::Yes))?;
+        }
         let mut facts = self.gather(Needs { volumes: true, offers_for: None }).await?;
         let mut pod = self.pick(&vehicle, &mut facts).await?;
         self.reconcile(&mut facts).await.map_err(|failure| failure.billing(StillBilling::Yes))?;

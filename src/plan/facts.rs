@@ -1,7 +1,9 @@
 //! What is known when a plan is made.
 
 use super::Spend;
-use crate::domain::{GpuOffer, GpuTypeId, JobId, Pod, Price, Usd, UsdPerHour, VehicleName, Volume};
+use crate::domain::{
+    GpuOffer, GpuTypeId, JobId, Pod, Price, ProvenFuses, Usd, UsdPerHour, VehicleName, Volume,
+};
 use chrono::{DateTime, Utc};
 
 /// Live jobs of a pod, or why they could not be read.
@@ -86,6 +88,8 @@ pub struct Facts {
     pub gates: Gates,
     /// Money; only asked for when a budget is set and the plan spends.
     pub spend: Spend,
+    /// What drills have proven of the vehicle's fuses; only looked at when a plan needs it.
+    pub proven_fuses: ProvenFuses,
 }
 
 impl Facts {
@@ -102,6 +106,7 @@ impl Facts {
             spend: Spend::not_asked(),
             live_jobs: LiveJobs::Unknown("the pod was not asked".to_owned()),
             volume_health: VolumeHealth::NotAsked,
+            proven_fuses: ProvenFuses::default(),
             gates: Gates::NotAsked,
         }
     }

@@ -1,5 +1,6 @@
 //! One rented machine: its shell over SSH, files over rsync, jobs, the watchdog.
 
+pub mod drill;
 pub mod jobs;
 mod look;
 mod recipe_look;

@@ -86,11 +86,32 @@ pub struct WatchdogReport {
 /// Places the watchdog, has its stop path probed, and starts it. One with the same terms is kept.
 #[must_use]
 pub fn arm_command(pod: &PodId, mount: &str, terms: WatchdogTerms) -> RemoteCommand {
+    armed_with(pod, mount, terms, None)
+}
+
+/// The same for a drill: the deadline is set as it is given, also nearer than it was, and once a lease
+/// ran out the pod may be idle for no longer than `after_lease`.
+#[must_use]
+pub fn drill_command(
+    pod: &PodId,
+    mount: &str,
+    terms: WatchdogTerms,
+    after_lease: Duration,
+) -> RemoteCommand {
+    armed_with(pod, mount, terms, Some(after_lease))
+}
+
+fn armed_with(
+    pod: &PodId,
+    mount: &str,
+    terms: WatchdogTerms,
+    after_lease: Option<Duration>,
+) -> RemoteCommand {
     let texts = [scripts::IDLE_WATCHDOG.text, scripts::STOP_POD.text];
     let digest = texts.iter().fold(Sha256::new(), |hash, text| hash.chain_update(text)).finalize();
     let version: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let seconds = |time: Duration| time.as_secs().clamp(1, 9_999_999).to_string();
-    let args = [
+    let mut args = vec![
         pod.0.clone(),
         mount.to_owned(),
         seconds(terms.idle),
@@ -98,6 +119,7 @@ pub fn arm_command(pod: &PodId, mount: &str, terms: WatchdogTerms) -> RemoteComm
         seconds(terms.deadline),
         version,
     ];
+    args.extend(after_lease.map(seconds));
     // The last word proves that the ones before are whole.
     let stdin = texts.iter().chain(&["whole"]).flat_map(|text| [text, "\0"]).collect::<String>();
     RemoteCommand::script(scripts::ARM_WATCHDOG, args).with_stdin(stdin.into_bytes())

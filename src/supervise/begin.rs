@@ -61,6 +61,9 @@ pub async fn run(
         job.ceiling.as_secs(),
         job.worst_case().total(),
     )));
+    if let Some(told) = tether.receipts_told(&job.vehicle) {
+        tell(Note::Said(told));
+    }
     for warning in tether.warnings() {
         tell(Note::Said(format!("note: {warning}")));
     }

@@ -75,7 +75,7 @@ fn look(recipe: &Recipe, seed: u32, logs: &Path, job: &Path) -> Option<Results> 
     let named = recipe.logs.run_line.as_deref().and_then(|line| training::run_folder(&text, line));
     let root = recipe.logs.root.as_ref().map(|root| logs.join(root));
     let found = root.zip(named).and_then(|(root, name)| folder(&root, &name));
-    let run_dir = found.as_ref().and_then(|(_, name)| Some(name.clone()));
+    let run_dir = found.as_ref().map(|(_, name)| name.clone());
     let is_new = run_dir.as_deref().and_then(|name| is_new(name, &noted["runs_before"]));
     let artifacts = training::artifacts(recipe, seed, iterations);
     let mut files = Vec::new();

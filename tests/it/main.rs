@@ -15,6 +15,7 @@ mod contract_client;
 mod contract_twin;
 mod crash;
 mod deadman;
+mod drill;
 mod flows;
 mod hostile_server;
 mod jobs;

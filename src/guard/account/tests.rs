@@ -62,6 +62,7 @@ fn scene(random: &mut StdRng) -> (Draft, Facts, Limits) {
         budget_usd: one_in(2).then(|| usd(2_500_000)),
         max_usd_per_job: one_in(3).then(|| usd(1_000_000)),
         max_usd_per_hour: one_in(3).then(|| UsdPerHour::new(usd(500_000))),
+        require_proven_fuses: one_in(4).then_some(1),
         ..Limits::default()
     };
     let end = if one_in(2) { JobEnd::Left } else { JobEnd::AutoStop };

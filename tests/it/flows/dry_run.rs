@@ -199,6 +199,7 @@ async fn the_approved_steps_of_exec_stop_and_terminate_are_what_arrives() {
         volume_health: podtether::plan::VolumeHealth::NotAsked,
         gates: podtether::plan::Gates::NotAsked,
         spend: podtether::plan::Spend::not_asked(),
+        proven_fuses: podtether::domain::ProvenFuses::default(),
     };
     let approved = |draft: Draft| -> Vec<Step> {
         let limits = tether.config().limits_for(&vehicle.name);

@@ -137,6 +137,7 @@ pub async fn send(
         volume_health: podtether::plan::VolumeHealth::NotAsked,
         gates: podtether::plan::Gates::NotAsked,
         spend: podtether::plan::Spend::not_asked(),
+        proven_fuses: podtether::domain::ProvenFuses::default(),
     };
     let adds = matches!(intent, Intent::EnsurePod).then_some(price);
     let draft = Draft { intent, vehicle, vehicle_was_named: true, steps, adds };

@@ -1,0 +1,383 @@
+//! One step: boots the pod, reads what the boot before left, arms one fuse and waits for it to strike.
+
+use super::evidence;
+use super::net::Net;
+use super::off::{make_off, wait_off};
+use super::pace::Pace;
+use crate::deadman::{self, Seen, Wish};
+use crate::domain::{
+    Circumstances, DrillFuse, DrillOutcome, FailureDomain, FuseReceipt, JobId, Pod, PodId, Usd,
+    UsdPerHour, Vehicle,
+};
+use crate::error::{Failure, FailureKind};
+use crate::notify::Notifier;
+use crate::ops::{EnsureRequest, EnsureStatus, RunJobRequest, Tether, not_armed};
+use crate::pod::watchdog::WatchdogState;
+use crate::supervise::{self, Note, Options};
+use chrono::{DateTime, TimeDelta, Utc};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How long the laptop's fuse may take to write its summary once the pod is off.
+const SUMMARY: Duration = Duration::from_secs(30);
+
+/// A drill at work.
+pub(super) struct Drill<'a> {
+    pub tether: &'a Tether,
+    pub vehicle: &'a Vehicle,
+    pub pace: Pace,
+    pub net: Net<'a>,
+    pub rate: UsdPerHour,
+    pub with: Circumstances,
+    /// The pod, once it is known.
+    pub pod: Option<PodId>,
+    /// What was found so far.
+    pub found: Vec<FuseReceipt>,
+    /// A fuse on the pod that struck, whose traces the next boot reads.
+    pub unread: Option<Unread>,
+    /// How many notices of the watchdog lay on the volume when this boot began.
+    notices: u64,
+    /// Since when this boot is on the bill.
+    pub on_since: Option<DateTime<Utc>>,
+    pub spent: Usd,
+    /// Somebody else has started the pod: it is not the drill's to stop.
+    pub is_foreign: bool,
+}
+
+/// A strike that is not accounted for yet.
+pub(super) struct Unread {
+    pub strike: Strike,
+    pub notices: u64,
+    pub usd: Usd,
+}
+
+/// A fuse that was armed, and when the pod was read as off.
+pub(super) struct Strike {
+    pub fuse: DrillFuse,
+    pub armed_at: DateTime<Utc>,
+    pub due_at: DateTime<Utc>,
+    pub off_at: DateTime<Utc>,
+    pub job: Option<JobId>,
+}
+
+/// A fuse that is armed.
+pub(super) struct Armed {
+    pub at: DateTime<Utc>,
+    pub due: DateTime<Utc>,
+    job: Option<JobId>,
+    /// Of the laptop's fuse.
+    nonce: Option<String>,
+}
+
+impl<'a> Drill<'a> {
+    pub(super) fn new(
+        tether: &'a Tether,
+        vehicle: &'a Vehicle,
+        pace: Pace,
+        net: Net<'a>,
+        rate: UsdPerHour,
+        with: Circumstances,
+    ) -> Self {
+        Self {
+            tether,
+            vehicle,
+            pace,
+            net,
+            rate,
+            with,
+            pod: None,
+            found: Vec::new(),
+            unread: None,
+            notices: 0,
+            on_since: None,
+            spent: Usd::ZERO,
+            is_foreign: false,
+        }
+    }
+
+    pub(super) fn now(&self) -> DateTime<Utc> {
+        self.tether.clock().now()
+    }
+
+    /// Goes through one boot. What is found is noted; an error says why this fuse came to nothing.
+    pub(super) async fn step(
+        &mut self,
+        fuse: Option<DrillFuse>,
+        tell: &mut (dyn FnMut(String) + Send),
+    ) -> Result<(), Failure> {
+        self.is_still_off().await?;
+        let fires_at = self.net.set(self.pace.step(fuse), self.pod.as_ref()).await?;
+        tell(format!("  the outer net stops the pod at {}", fires_at.format("%H:%M:%S UTC")));
+        let pod = self.boot().await?;
+        self.read_traces(&pod, tell).await?;
+        match fuse {
+            Some(fuse) => self.strike(fuse, &pod, tell).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Between two boots the pod is off. One that is not was started by somebody else.
+    async fn is_still_off(&mut self) -> Result<(), Failure> {
+        let Some(id) = &self.pod else { return Ok(()) };
+        let pod = self.tether.pod_by_id(id).await?;
+        let Some(pod) = pod.filter(|pod| pod.status.bills_compute()) else { return Ok(()) };
+        self.is_foreign = true;
+        Err(Failure::new(
+            FailureKind::Conflict,
+            format!(
+                "pod {} is {} and the drill did not start it: it is left alone",
+                pod.id, pod.status
+            ),
+            "look who uses it",
+        ))
+    }
+
+    async fn boot(&mut self) -> Result<Pod, Failure> {
+        let clock = self.tether.clock();
+        let began = clock.monotonic();
+        self.on_since = Some(clock.now());
+        loop {
+            let left = self.pace.boot.saturating_sub(clock.monotonic().saturating_sub(began));
+            let request = EnsureRequest {
+                vehicle: Some(self.vehicle.name.0.clone()),
+                dry_run: false,
+                wait: left.min(Duration::from_secs(45)),
+            };
+            let answer = self.tether.ensure_pod(&request).await?;
+            if let Some(pod) = &answer.pod {
+                self.pod = Some(pod.id.clone());
+            }
+            match answer.status {
+                Some(EnsureStatus::Running | EnsureStatus::Adopted) => {
+                    return self.tether.pod_of_the_drill(self.vehicle).await;
+                }
+                Some(EnsureStatus::StillInitializing) if !left.is_zero() => {}
+                _ => {
+                    let hint = "ensure_pod tells more";
+                    return Err(Failure::new(FailureKind::Unconfirmed, answer.message, hint));
+                }
+            }
+        }
+    }
+
+    /// Reads what the boot before has left, and notes what it proves.
+    async fn read_traces(
+        &mut self,
+        pod: &Pod,
+        tell: &mut (dyn FnMut(String) + Send),
+    ) -> Result<(), Failure> {
+        let job = self.unread.as_ref().and_then(|unread| unread.strike.job.clone());
+        let left = self.tether.drill_evidence(self.vehicle, pod, job.as_ref()).await?;
+        if let Some(Unread { strike, notices, usd }) = self.unread.take() {
+            let proof = evidence::of_pod(strike.fuse, &pod.id, notices, &left);
+            self.struck(&strike, proof, usd, tell);
+        }
+        self.notices = left.notices;
+        Ok(())
+    }
+
+    async fn strike(
+        &mut self,
+        fuse: DrillFuse,
+        pod: &Pod,
+        tell: &mut (dyn FnMut(String) + Send),
+    ) -> Result<(), Failure> {
+        if fuse == DrillFuse::Supervise {
+            return self.supervised(pod, tell).await;
+        }
+        let armed = self.arm(fuse, pod).await?;
+        tell(format!("  {} is armed, due at {}", fuse.as_str(), armed.due.format("%H:%M:%S UTC")));
+        let until = armed.due + delta(self.pace.grace);
+        let folder = &self.vehicle.local_log_dir;
+        let is_lost = || {
+            let seen = deadman::seen(folder).filter(|_| armed.nonce.is_some());
+            let lost = seen.is_some_and(|seen| seen.lives == Some(false));
+            lost.then(|| "its process is gone without having stopped the pod".to_owned())
+        };
+        let off_at = wait_off(self.tether, &pod.id, until, self.pace.poll, is_lost).await;
+        let off_at = match off_at {
+            Ok(off_at) => off_at,
+            Err(why) => {
+                let late = (self.now() - armed.due).num_seconds();
+                let observed = format!("{late} s after it was due it had not struck: {why}");
+                self.note(fuse, DrillOutcome::Failed, observed, Some(&armed), Usd::ZERO);
+                return Ok(());
+            }
+        };
+        let usd = self.off_the_bill(off_at);
+        let Armed { at, due, job, nonce } = armed;
+        let strike = Strike { fuse, armed_at: at, due_at: due, off_at, job };
+        if fuse.domain() == FailureDomain::Pod {
+            tell("  the pod is off; what struck it is read by the next boot".to_owned());
+            self.unread = Some(Unread { strike, notices: self.notices, usd });
+            return Ok(());
+        }
+        let proof = self.deadman_left(nonce.as_deref()).await;
+        self.struck(&strike, proof, usd, tell);
+        Ok(())
+    }
+
+    /// Arms one fuse and holds every other one off.
+    async fn arm(&self, fuse: DrillFuse, pod: &Pod) -> Result<Armed, Failure> {
+        let (terms, after_lease) = self.pace.watchdog(fuse);
+        // It counts from some moment of this call: the earliest is taken, so that no strike looks quicker
+        // than it was.
+        let mut at = self.now();
+        let armed = self.tether.arm_for_a_drill(self.vehicle, pod, terms, after_lease).await;
+        let is_watchdogs = matches!(
+            fuse,
+            DrillFuse::WatchdogIdle | DrillFuse::WatchdogDeadline | DrillFuse::Lease
+        );
+        match armed {
+            Ok(report) if is_watchdogs && report.state == WatchdogState::Dead => {
+                let message = format!("the watchdog cannot stop the pod: {report}");
+                return Err(Failure::new(FailureKind::PodCommand, message, "look at the pod"));
+            }
+            Ok(_) => {}
+            // It may have struck before the answer was here; then the pod is off, and its notice tells.
+            Err(failure)
+                if is_watchdogs
+                    && matches!(
+                        failure.kind,
+                        FailureKind::SshUnreachable | FailureKind::Timeout
+                    ) => {}
+            Err(failure) => return Err(failure),
+        }
+        let mut job = None;
+        let mut nonce = None;
+        let mut due = at + delta(self.pace.due(fuse));
+        match fuse {
+            DrillFuse::AutoStop => {
+                let request = RunJobRequest {
+                    name: "drill-auto-stop".into(),
+                    command: self.pace.job.0.into(),
+                    auto_stop: true,
+                    max_runtime_sec: Some(60),
+                    vehicle: Some(self.vehicle.name.0.clone()),
+                    ..RunJobRequest::default()
+                };
+                let launched = self.tether.run_job(&request).await?;
+                job = JobId::parse(&launched.job_id);
+                at = self.now();
+                due = at + delta(self.pace.due(fuse));
+            }
+            DrillFuse::Lease => {
+                at = self.now();
+                due = at + delta(self.pace.due(fuse));
+                self.tether.renew_lease(self.vehicle, pod, self.pace.lease).await?;
+            }
+            DrillFuse::Deadman => {
+                at = self.now();
+                due = at + delta(self.pace.due(fuse));
+                let mut wish = Wish::new(self.vehicle, due);
+                wish.pod = Some(pod.id.clone());
+                wish.usd_per_hour = Some(self.rate.per_hour());
+                wish.spacing = Duration::from_secs(60);
+                let armed =
+                    deadman::ensure_armed(self.net.arming(), &wish, self.tether.clock()).await;
+                let record = armed.map_err(|error| not_armed(&error))?.record;
+                (nonce, due) = (Some(record.nonce), record.fire_at);
+            }
+            DrillFuse::WatchdogIdle | DrillFuse::WatchdogDeadline | DrillFuse::Supervise => {}
+        }
+        Ok(Armed { at, due, job, nonce })
+    }
+
+    /// Waits for the summary of the laptop's fuse, which reads the pod back by itself.
+    async fn deadman_left(&self, nonce: Option<&str>) -> Result<String, String> {
+        let mut waited = Duration::ZERO;
+        loop {
+            match deadman::look(&self.vehicle.local_log_dir) {
+                Seen::Nothing(Some(last)) if Some(last.record.nonce.as_str()) == nonce => {
+                    return evidence::of_deadman(&last);
+                }
+                Seen::Lost(_) => return Err("the fuse is gone without a summary".to_owned()),
+                _ if waited >= SUMMARY => return Err("the fuse left no summary".to_owned()),
+                _ => tokio::time::sleep(self.pace.poll).await,
+            }
+            waited += self.pace.poll;
+        }
+    }
+
+    /// The laptop's other fuse: a job that does not end, and a supervise that may not wait for it.
+    async fn supervised(
+        &mut self,
+        pod: &Pod,
+        tell: &mut (dyn FnMut(String) + Send),
+    ) -> Result<(), Failure> {
+        let fuse = DrillFuse::Supervise;
+        let armed = self.arm(fuse, pod).await?;
+        let options = Options {
+            job: RunJobRequest {
+                name: "drill-supervise".into(),
+                command: "sleep 300".into(),
+                max_runtime_sec: Some(300),
+                vehicle: Some(self.vehicle.name.0.clone()),
+                ..RunJobRequest::default()
+            },
+            interval: Duration::from_secs(5),
+            max_wait: Some(self.pace.max_wait),
+            backstop: Duration::ZERO,
+            no_stop: false,
+            sync_subdir: None,
+            pull_every: supervise::PULL_EVERY,
+            notifier: Notifier::silent(),
+            summary_path: None,
+        };
+        // A signal ends the drill's step, and with it this run.
+        let (_nobody, mut signals) = mpsc::unbounded_channel();
+        let mut say = |note: Note| {
+            if let Note::Said(text) = note {
+                tell(format!("  {text}"));
+            }
+        };
+        let (summary, _) = supervise::run(self.tether, &options, &mut signals, &mut say).await;
+        if let Some(reason) = &summary.reason {
+            let message = format!("supervise did not begin: {reason}");
+            return Err(Failure::new(FailureKind::Refused, message, "nothing was launched"));
+        }
+        let until = self.now() + delta(Duration::from_secs(10));
+        match wait_off(self.tether, &pod.id, until, self.pace.poll, || None).await {
+            Ok(off_at) => {
+                let usd = self.off_the_bill(off_at);
+                let due_at = summary.started_at + delta(self.pace.max_wait);
+                let (armed_at, job) = (summary.started_at, None);
+                let strike = Strike { fuse, armed_at, due_at, off_at, job };
+                self.struck(&strike, evidence::of_supervise(&summary), usd, tell);
+            }
+            Err(why) => {
+                let said = evidence::of_supervise(&summary).unwrap_or_else(|said| said);
+                let observed = format!("the pod was not off after it: {why}; {said}");
+                self.note(fuse, DrillOutcome::Failed, observed, Some(&armed), Usd::ZERO);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the pod off at the end of a step. Whatever that cost is the fuse's that was tried.
+    ///
+    /// # Errors
+    /// In words: the pod may still bill.
+    pub(super) async fn end_step(&mut self, fuse: Option<DrillFuse>) -> Result<String, String> {
+        let off = make_off(self.tether, self.vehicle, self.pod.as_ref()).await?;
+        let now = self.now();
+        let usd = self.off_the_bill(now);
+        if let Some(receipt) = self.found.iter_mut().find(|receipt| Some(receipt.fuse) == fuse) {
+            receipt.micros = receipt.micros.saturating_add(usd.micros());
+        }
+        if fuse == Some(DrillFuse::Deadman) {
+            // One that did not strike must not strike at the next boot.
+            let why = "the drill stopped the pod and read it back";
+            let folder = &self.vehicle.local_log_dir;
+            let cut = deadman::cancel(folder, why, true, self.tether.clock()).await;
+            if let Err(error) = cut {
+                return Ok(format!("{off}; but the fuse that did not strike stays armed: {error}"));
+            }
+        }
+        Ok(off)
+    }
+}
+
+fn delta(time: Duration) -> TimeDelta {
+    TimeDelta::from_std(time).unwrap_or(TimeDelta::MAX)
+}

@@ -1,0 +1,87 @@
+//! What a drill notes: a receipt for every fuse, and what each boot has cost.
+
+use super::arm::{Armed, Drill, Strike, Unread};
+use crate::domain::{DrillFuse, DrillOutcome, FuseReceipt, Usd};
+use chrono::{DateTime, Utc};
+
+impl Drill<'_> {
+    /// Notes a fuse that struck, with the proof that it was this one, or why there is none.
+    pub(super) fn struck(
+        &mut self,
+        strike: &Strike,
+        proof: Result<String, String>,
+        usd: Usd,
+        tell: &mut (dyn FnMut(String) + Send),
+    ) {
+        let after = (strike.off_at - strike.due_at).num_seconds().max(0);
+        let (outcome, words) = match proof {
+            Ok(words) => (DrillOutcome::Proven, words),
+            Err(words) => (DrillOutcome::Failed, words),
+        };
+        let observed = format!("EXITED was read back {after} s after it was due; {words}");
+        tell(format!("  {}: {}: {observed}", strike.fuse.as_str(), outcome.as_str()));
+        self.found.push(FuseReceipt {
+            fuse: strike.fuse,
+            outcome,
+            at: self.now(),
+            armed_at: Some(strike.armed_at),
+            due_at: Some(strike.due_at),
+            struck_after_sec: Some(after),
+            observed,
+            pod: self.pod.clone(),
+            micros: usd.micros(),
+            with: self.with.clone(),
+        });
+    }
+
+    pub(super) fn note(
+        &mut self,
+        fuse: DrillFuse,
+        outcome: DrillOutcome,
+        observed: String,
+        armed: Option<&Armed>,
+        usd: Usd,
+    ) {
+        self.found.push(FuseReceipt {
+            fuse,
+            outcome,
+            at: self.now(),
+            armed_at: armed.map(|armed| armed.at),
+            due_at: armed.map(|armed| armed.due),
+            struck_after_sec: None,
+            observed,
+            pod: self.pod.clone(),
+            micros: usd.micros(),
+            with: self.with.clone(),
+        });
+    }
+
+    /// Notes a fuse that came to nothing, unless something of it is noted already.
+    pub(super) fn came_to_nothing(&mut self, fuse: DrillFuse, in_vain: bool, why: String) {
+        let outcome = if in_vain { DrillOutcome::Failed } else { DrillOutcome::NotTried };
+        let is_unread = self.unread.as_ref().is_some_and(|unread| unread.strike.fuse == fuse);
+        if !is_unread && self.found.iter().all(|receipt| receipt.fuse != fuse) {
+            self.note(fuse, outcome, why, None, Usd::ZERO);
+        }
+    }
+
+    /// Notes that nobody could read what a strike has left.
+    pub(super) fn give_up_unread(&mut self, why: &str, tell: &mut (dyn FnMut(String) + Send)) {
+        if let Some(Unread { strike, usd, .. }) = self.unread.take() {
+            let words = format!("what struck could not be read: {why}");
+            self.struck(&strike, Err(words), usd, tell);
+        }
+    }
+
+    /// Whether this boot is, or must be taken to be, on the bill.
+    pub(super) const fn is_on(&self) -> bool {
+        self.on_since.is_some()
+    }
+
+    pub(super) fn off_the_bill(&mut self, off_at: DateTime<Utc>) -> Usd {
+        let Some(since) = self.on_since.take() else { return Usd::ZERO };
+        let usd = self.rate.cost_of((off_at - since).to_std().unwrap_or_default());
+        self.spent = self.spent.saturating_add(usd);
+        usd
+    }
+}
