@@ -127,6 +127,7 @@ fn main() {
             replacements: Vec::new(),
             force: false,
             provenance: BTreeMap::new(),
+            files: Vec::new(),
         };
         let start = Instant::now();
         for step in launch_steps(&spec) {

@@ -12,6 +12,16 @@ pub(super) struct Declared {
     pub section: Section,
 }
 
+impl Declared {
+    /// Whether it has a key of this group itself, also one that did not pass.
+    pub(super) fn gives(&self, group: &str) -> bool {
+        let inside = format!("{group}.");
+        let all = keys::OWN_OPTIONAL.iter().chain(keys::SHARED);
+        let mut own = all.filter(|key| key.name.starts_with(&inside));
+        own.any(|key| self.section.was_given(key.name))
+    }
+}
+
 pub(super) fn vehicles(file: &Section, problems: &mut Problems) -> Vec<Declared> {
     let Some(Entry { line, value: Value::Mapping(node), .. }) = file.get("vehicles") else {
         if !file.was_given("vehicles") {

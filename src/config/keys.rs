@@ -169,6 +169,72 @@ pub(super) const SHARED: &[Key] = &[
         "\"535.129.03\"",
         "Lowest NVIDIA driver version that will do.",
     ),
+    key("setup.script", Kind::Path, "pod_setup.sh", "The script of run_pod_setup."),
+    key(
+        "setup.files",
+        Kind::Texts(value::any),
+        "[train.py]",
+        "Files that are placed beside the setup script, in {files}.",
+    ),
+    key(
+        "setup.command",
+        Kind::Words,
+        "[bash, \"{script}\"]",
+        "The words that run the setup script; {script}, {files} and {mount} are filled in.",
+    ),
+];
+
+/// Keys that a vehicle may have itself, and nothing else.
+pub(super) const OWN_OPTIONAL: &[Key] = &[
+    key(
+        "patches.script",
+        Kind::Path,
+        "patch.py",
+        "The script of apply_bluerov_patches; podtether's own when left out.",
+    ),
+    key(
+        "patches.files",
+        Kind::Texts(value::any),
+        "[patches/thrusters.py]",
+        "Files that are given to the patch script.",
+    ),
+    key(
+        "patches.checkout",
+        Kind::Text(value::any),
+        "isaac-auv-env",
+        "The checkout that is patched, on the volume.",
+    ),
+    key(
+        "patches.commit",
+        Kind::Text(value::commit),
+        "7c5ebe7f7a08acd2570b5fba328e92b7f59f6794",
+        "The commit that the checkout must be at.",
+    ),
+    key(
+        "patches.marker",
+        Kind::Text(value::any),
+        "markers/bluerov2_patch_applied",
+        "The marker of applied patches, on the volume.",
+    ),
+    key("sweep.script", Kind::Path, "axis_sweep.py", "The script of axis_sanity_sweep."),
+    key(
+        "sweep.files",
+        Kind::Texts(value::any),
+        "[config/vehicle.yaml]",
+        "Files that are placed beside the sweep script, in {files}.",
+    ),
+    key(
+        "sweep.command",
+        Kind::Words,
+        "[python3, \"{script}\", --marker, \"{marker}\"]",
+        "The words that run the sweep; {script}, {files}, {mount} and {marker} are filled in.",
+    ),
+    key(
+        "sweep.marker",
+        Kind::Text(value::any),
+        "markers/axis_sanity_PASS",
+        "The marker of a sweep that passed, on the volume.",
+    ),
 ];
 
 /// Keys that a vehicle must have itself.
@@ -307,5 +373,5 @@ pub(super) fn of_file() -> Vec<&'static Key> {
 
 /// Every key of one vehicle.
 pub(super) fn of_vehicle() -> Vec<&'static Key> {
-    [OWN, SHARED, LIMITS].into_iter().flatten().collect()
+    [OWN, OWN_OPTIONAL, SHARED, LIMITS].into_iter().flatten().collect()
 }

@@ -20,6 +20,7 @@ mod recipes;
 mod resolve;
 mod schema;
 mod value;
+mod workload;
 mod yaml;
 
 pub use cross_check::{CheckError, cross_check};
@@ -29,6 +30,7 @@ pub use find::{FILE_NAME, find};
 pub use identity::check_identity;
 pub use notify::{Notify, WebhookShape};
 pub use schema::schema;
+pub use workload::{PLACEHOLDERS, Patches, PodScript, Sweep, Workload};
 
 use crate::domain::{Limits, Recipe, Vehicle, VehicleName};
 use std::collections::BTreeMap;
@@ -83,6 +85,8 @@ pub struct Config {
     pub notify: Notify,
     /// Declared trainings, in the file's order.
     pub trainings: Vec<Recipe>,
+    /// What each vehicle's pod is set up, patched and swept with; one entry for every vehicle.
+    pub workloads: BTreeMap<VehicleName, Workload>,
     /// What the file allows but a careful owner would want to know. For status and doctor.
     pub warnings: Vec<String>,
     /// Keys that the file sets and that this version reads but does not act on yet, each with what

@@ -7,7 +7,7 @@ use super::read::{self, Entry, Section, Value};
 use super::yaml::Node;
 use super::{
     CloudChoice, Config, ConfigError, Environment, FuseHours, Notify, WebhookShape, keys, paths,
-    recipes, yaml,
+    recipes, workload, yaml,
 };
 use crate::domain::{
     BudgetWindow, Ceiling, CloudTier, DataCenterId, GpuTypeId, Limits, Timeouts, Usd, UsdPerHour,
@@ -93,6 +93,13 @@ impl Resolver<'_> {
         for declared in declared {
             self.refuse_too_many_gpus(declared, &limits);
         }
+        let reader = workload::Reader {
+            file: &self.file,
+            defaults: &self.defaults,
+            folder: self.path.parent().unwrap_or(Path::new("/")),
+            home: self.env.home(),
+        };
+        let workloads = reader.workloads(declared, &mut self.problems);
         let auto_arm = match self.shared("fuse.auto_arm_hours")?.value {
             Value::FuseHours(hours) => hours,
             _ => return None,
@@ -122,6 +129,7 @@ impl Resolver<'_> {
             keychain_account,
             notify: self.notify(),
             trainings: Vec::new(),
+            workloads,
             warnings,
             not_yet: self.not_yet(),
         })

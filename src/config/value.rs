@@ -80,6 +80,15 @@ pub(super) fn declared_name(text: &str) -> Result<(), Fault> {
     ))
 }
 
+/// A commit by its whole name: a shorter one may come to mean another.
+pub(super) fn commit(text: &str) -> Result<(), Fault> {
+    let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    if text.len() == 40 && text.bytes().all(is_hex) {
+        return Ok(());
+    }
+    Err(fault("is not a whole commit", "write its 40 lower-case hexadecimal digits"))
+}
+
 /// The cloud.
 pub(super) fn cloud(text: &str) -> Result<(), Fault> {
     match text {

@@ -5,7 +5,7 @@ use super::state::{Asked, Form};
 use crate::apply::{self, OffOutcome, OffSettings, Ports, Settings, StepOutcome};
 use crate::clock::Clock;
 use crate::cloud::{Cloud, CloudError, CloudErrorKind};
-use crate::domain::{Limits, Pod, PodId, Vehicle, VehicleName};
+use crate::domain::{Limits, Pod, PodId, PodStatus, Vehicle, VehicleName};
 use crate::guard::review;
 use crate::plan::{self, Facts};
 use chrono::{DateTime, Utc};
@@ -137,22 +137,70 @@ async fn by_list(cloud: &dyn Cloud, target: &mut Target) -> Result<Found, CloudE
             tokio::time::sleep(OFF.read_every).await;
         }
         let pods = cloud.pods().await?;
-        let ours = ours(target, pods);
-        if !ours.is_empty() {
-            return Ok(Found::Pods(ours));
+        let listed = ours(target, pods);
+        if !listed.is_empty() {
+            return Ok(read_again(cloud, target, listed).await);
         }
     }
     by_id(cloud, target).await
 }
 
-/// Past the list, which may not show them.
+/// A05: a list that shows a pod off may be old; each such pod is read by its id as well. One that is
+/// known and not listed, or cannot be read, is asked to stop all the same: doubt means yes.
+async fn read_again(cloud: &dyn Cloud, target: &mut Target, listed: Vec<Pod>) -> Found {
+    let (mut pods, mut renamed) = (Vec::new(), None);
+    let unlisted = target.ids.iter().filter(|id| listed.iter().all(|pod| pod.id != **id));
+    for id in unlisted.cloned().collect::<Vec<_>>() {
+        if let Ok(Some(pod)) = cloud.pod(&id).await
+            && pod.name == target.name()
+        {
+            pods.push(doubted(pod));
+        }
+    }
+    for pod in listed {
+        if pod.status.bills_compute() {
+            pods.push(pod);
+            continue;
+        }
+        match cloud.pod(&pod.id).await {
+            Ok(Some(now)) if now.name == target.name() => pods.push(now),
+            Ok(Some(other)) => renamed = Some(other),
+            Ok(None) | Err(_) => pods.push(doubted(pod)),
+        }
+    }
+    match renamed.filter(|_| pods.is_empty()) {
+        Some(pod) => Found::NotOurs(Box::new(pod)),
+        None => Found::Pods(pods),
+    }
+}
+
+/// A pod that only one answer shows off counts as one that may run.
+fn doubted(mut pod: Pod) -> Pod {
+    if !pod.status.bills_compute() && !pod.is_deleted() {
+        pod.status = PodStatus::Other(DOUBTED.to_owned());
+    }
+    pod
+}
+
+/// The status of a pod that one answer alone shows off.
+const DOUBTED: &str = "UNREAD";
+
+/// Past the list, which may not show them. What one answer shows off is asked to stop all the same.
 async fn by_id(cloud: &dyn Cloud, target: &mut Target) -> Result<Found, CloudError> {
-    let mut pods = Vec::new();
+    let (mut pods, mut missing) = (Vec::new(), Vec::new());
     for id in target.ids.clone() {
-        pods.extend(cloud.pod(&id).await?);
+        match cloud.pod(&id).await? {
+            Some(pod) => pods.push(pod),
+            None => missing.push(id),
+        }
+    }
+    // A 404 beside a pod that is there would pass unseen once that one is stopped.
+    if !pods.is_empty() && !missing.is_empty() {
+        let listed = cloud.pods().await?;
+        pods.extend(listed.into_iter().filter(|pod| missing.contains(&pod.id)));
     }
     let renamed = pods.iter().find(|pod| pod.name != target.name() && !pod.is_deleted()).cloned();
-    let ours = ours(target, pods);
+    let ours: Vec<Pod> = ours(target, pods).into_iter().map(doubted).collect();
     Ok(match (ours.is_empty(), renamed) {
         (false, _) => Found::Pods(ours),
         (true, Some(pod)) => Found::NotOurs(Box::new(pod)),
@@ -218,5 +266,47 @@ async fn stop(
             let read = attempt.status.as_deref().unwrap_or("unknown");
             (Asked::NoEffect, format!("pod {}: asked and accepted, but it is {read}", off.pod))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::cloud::scripted::{Look, Scripted};
+    use crate::domain::sample;
+
+    fn shows(status: &str) -> Look {
+        Ok(vec![Pod { status: status.into(), ..sample::pod() }])
+    }
+
+    async fn asked(lists: Vec<Look>, pages: Vec<Look>, form: Form) -> (Asked, usize) {
+        let cloud = Scripted::new(lists, pages);
+        let pod = sample::pod();
+        let mut target = Target::new("hippocampus", &pod.name, Some(pod.id));
+        let (asked, _) = ask(&cloud, &SystemClock::default(), &mut target, form).await;
+        (asked, cloud.sent())
+    }
+
+    /// A05: what a list alone shows off, or one page alone, may be old. It is asked to stop.
+    #[tokio::test]
+    async fn one_answer_alone_takes_no_pod_off_the_bill() {
+        let (lists, pages) = (vec![shows("EXITED")], vec![shows("RUNNING"), shows("EXITED")]);
+        assert_eq!(asked(lists, pages, Form::Graceful).await, (Asked::Off, 1));
+        let (lists, pages) = (vec![shows("EXITED")], vec![Ok(vec![]), shows("EXITED")]);
+        assert_eq!(asked(lists, pages, Form::Graceful).await, (Asked::Off, 1));
+        let pages = vec![shows("EXITED")];
+        assert_eq!(asked(vec![], pages, Form::Forced).await, (Asked::Off, 1));
+        // Two that agree are believed.
+        let (lists, pages) = (vec![shows("EXITED")], vec![shows("EXITED")]);
+        assert_eq!(asked(lists, pages, Form::Graceful).await, (Asked::Off, 0));
+    }
+
+    /// B08: the list may be older than the name that somebody gave it.
+    #[tokio::test]
+    async fn a_pod_that_its_own_page_shows_renamed_is_left_alone() {
+        let renamed = Ok(vec![Pod { name: "stranger".into(), ..sample::pod() }]);
+        let (lists, pages) = (vec![shows("EXITED")], vec![renamed]);
+        assert_eq!(asked(lists, pages, Form::Graceful).await, (Asked::NotOurs, 0));
     }
 }

@@ -100,6 +100,16 @@ impl Outcome {
             Self::StopFailed | Self::Refused => 1,
         }
     }
+
+    /// Whether a pod may go on billing; `was_off` is what whoever called it off had read.
+    #[must_use]
+    pub const fn may_still_bill(self, was_off: bool) -> bool {
+        match self {
+            Self::Stopped => false,
+            Self::Cancelled => !was_off,
+            Self::StopFailed | Self::Refused => true,
+        }
+    }
 }
 
 /// Where a fuse that fires stands.

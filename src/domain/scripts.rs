@@ -83,6 +83,9 @@ pub const END_EXEC: Script = script!("end_exec.sh");
 pub const DRILL_EVIDENCE: Script = script!("drill_evidence.sh");
 /// `<job dir> <seconds>`: waits for the end of a job.
 pub const AWAIT_EXIT: Script = script!("await_exit.sh");
+/// `check|apply --checkout <dir> --commit <sha> --marker <file> [file …]`: patches a checkout for the
+/// BlueROV2, all of it or nothing. Python, standard library only.
+pub const APPLY_BLUEROV2_PATCH: Script = script!("apply_bluerov2_patch.py");
 
 #[cfg(test)]
 mod tests {

@@ -237,11 +237,15 @@ pub(super) fn looked_at(
             Some(format!("{proven} domains proven; limits.require_proven_fuses: {limit}"))
         }
         "one_live_job_per_pod" => match (&draft.intent, &facts.live_jobs) {
-            (Intent::Launch { force: true, .. }, _) => Some("force=true: not asked".to_owned()),
-            (Intent::Launch { .. }, LiveJobs::Known(jobs)) => {
+            (Intent::Launch { force: true, .. } | Intent::Patch { force: true }, _) => {
+                Some("force=true: not asked".to_owned())
+            }
+            (Intent::Launch { .. } | Intent::Patch { .. }, LiveJobs::Known(jobs)) => {
                 Some(format!("live jobs: {}", list(jobs)))
             }
-            (Intent::Launch { .. }, LiveJobs::Unknown(why)) => Some(format!("not known: {why}")),
+            (Intent::Launch { .. } | Intent::Patch { .. }, LiveJobs::Unknown(why)) => {
+                Some(format!("not known: {why}"))
+            }
             _ => None,
         },
         "the_volume_is_healthy" => {

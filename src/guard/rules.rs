@@ -250,7 +250,11 @@ fn enough_fuses_are_proven_by_a_drill(
 }
 
 fn one_live_job_per_pod(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
-    if !matches!(draft.intent, Intent::Launch { force: false, .. }) {
+    let is_asked = matches!(
+        draft.intent,
+        Intent::Launch { force: false, .. } | Intent::Patch { force: false }
+    );
+    if !is_asked {
         return None;
     }
     match &facts.live_jobs {

@@ -377,6 +377,11 @@ fn a_second_job_is_refused_unless_forced_and_unknown_is_not_none() {
         let facts = Facts { live_jobs, ..with_pod(|_| {}) };
         assert_eq!(refusals(launch(false), &facts, &Limits::default()).len(), 1);
         assert!(refusals(launch(true), &facts, &Limits::default()).is_empty());
+        // What a job imports must not change under it.
+        let patch =
+            |force| plan::on_pod(&vehicle(), true, Intent::Patch { force }, Vec::new(), None);
+        assert_eq!(refusals(patch(false), &facts, &Limits::default()).len(), 1);
+        assert!(refusals(patch(true), &facts, &Limits::default()).is_empty());
     }
 }
 

@@ -29,6 +29,9 @@ pub struct JobStatusAnswer {
     /// What it was launched with: name, command, workdir, ceiling, provenance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub meta: Option<serde_json::Value>,
+    /// How far it says that it is: its last `podtether-step` line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
     /// The last lines of its log, without progress bars and colours.
     pub log_tail: String,
     /// Length of its log in bytes.
@@ -89,6 +92,7 @@ impl Tether {
             state: status.state,
             exit_code: status.exit_code,
             meta: status.meta.as_ref().and_then(|meta| serde_json::to_value(meta).ok()),
+            step: step(&log),
             log_tail: tail(&log, tail_lines as usize),
             log_bytes: status.log.as_ref().map(|log| log.size),
             log_age_sec: status.log_age.map(|age| age.as_secs()),
@@ -144,6 +148,18 @@ fn tail(log: &LogSlice, lines: usize) -> String {
     let last = all[all.len().saturating_sub(lines)..].join("\n");
     let cut = last.char_indices().rev().nth(SHOWN_BYTES).map_or(0, |(at, _)| at);
     last[cut..].to_owned()
+}
+
+/// How a line begins in which a job says how far it is, as the scripts of `examples/` do.
+const STEP: &str = "podtether-step ";
+/// A line is for reading; what is longer is cut.
+const STEP_CHARS: usize = 300;
+
+/// The last line of a log in which the job says how far it is, when that is not long ago.
+fn step(log: &LogSlice) -> Option<String> {
+    let text = tail(log, usize::MAX);
+    let last = text.lines().rev().find_map(|line| line.strip_prefix(STEP))?;
+    Some(last.chars().take(STEP_CHARS).collect())
 }
 
 /// The newest numbers of a training log.
@@ -211,6 +227,15 @@ mod tests {
         }
         assert_eq!(tail(&slice(0, &"x".repeat(20_000)), 5).len(), SHOWN_BYTES + 1);
         assert_eq!(tail(&slice(0, ""), 40), "");
+    }
+
+    #[test]
+    fn the_last_step_that_a_job_tells_is_shown_and_no_other_word() {
+        let log = "podtether-step 1/2 ok driver: 550\nsays podtether-step 9/9\npodtether-step 2/2 running x: y\rz\npip\n";
+        assert_eq!(step(&slice(0, log)).as_deref(), Some("1/2 ok driver: 550"), "written over");
+        let log = log.replace("\rz", "");
+        assert_eq!(step(&slice(0, &log)).as_deref(), Some("2/2 running x: y"));
+        assert_eq!(step(&slice(0, "nothing of it\n")), None);
     }
 
     /// H01: no cut leaves a part of a key behind, neither the pod's nor ours, and where the log goes on

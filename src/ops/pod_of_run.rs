@@ -51,6 +51,12 @@ impl Tether {
         found.map_err(|failure| failure.billing(StillBilling::Unknown))
     }
 
+    /// Whether the account's list shows that nothing of the vehicle's name bills. No answer is a no.
+    pub(crate) async fn shows_nothing_on(&self, vehicle: &Vehicle) -> bool {
+        let bills = |pod: &Pod| pod.name == vehicle.pod_name && pod.status.bills_compute();
+        matches!(self.cloud.pods().await, Ok(pods) if !pods.iter().any(bills))
+    }
+
     async fn look_for(&self, vehicle: &Vehicle, id: &PodId) -> Result<PodOfRun, Failure> {
         let Some(pod) = self.cloud.pod(id).await? else {
             let listed = self.cloud.pods().await?;

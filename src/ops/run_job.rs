@@ -17,7 +17,6 @@ use chrono::TimeDelta;
 use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,7 +39,7 @@ pub struct RunJobRequest {
     pub max_runtime_sec: Option<i64>,
     /// The vehicle; the default one when `None`.
     pub vehicle: Option<String>,
-    /// What the job is: the command above, or a training.
+    /// What the job is: the command above, a training, or a script of the config.
     pub kind: JobKind,
 }
 
@@ -181,7 +180,8 @@ impl Tether {
         request: &RunJobRequest,
         end: JobEnd,
     ) -> Result<DraftedJob, Failure> {
-        let Wanted { vehicle, name, command, workdir, ceiling, training } = self.wanted(request)?;
+        let Wanted { vehicle, name, mut command, workdir, ceiling, training, script } =
+            self.wanted(request)?;
         let turn = if request.dry_run { None } else { self.turn(TURN).await? };
         if !request.dry_run {
             self.not_during_a_drill(&vehicle)
@@ -214,6 +214,11 @@ impl Tether {
         facts.spend.fuse = self.once_extended(fuse, ceiling, end);
         let started_at = self.clock.now();
         let id = JobId::new(started_at, &name, rand::rng().random::<u16>());
+        let script = script.unwrap_or_default();
+        if !script.files.is_empty() {
+            command = script.command(&self.job_dir(&vehicle, &id))?;
+            provenance.insert("files".to_owned(), script.recorded());
+        }
         let (unknown_launches, called_off) = self.unknown_launches(&pod);
         let edits = training.iter().flat_map(|(_, found)| &found.edits);
         let spec = LaunchSpec {
@@ -225,12 +230,13 @@ impl Tether {
             workdir: workdir.clone(),
             ceiling,
             auto_stop: request.auto_stop,
-            env: BTreeMap::new(),
+            env: script.env,
             started_at,
             unknown_launches: called_off,
             force: request.force,
             replacements: edits.map(|edit| edit.replacement.clone()).collect(),
             provenance: provenance.clone(),
+            files: script.files,
         };
         let steps = plan::launch_steps(&spec);
         let intent = Intent::Launch { force: request.force, ceiling, end };

@@ -100,7 +100,7 @@ impl Tether {
             },
         };
         let last = self.last_pod(&vehicle);
-        let known = known.or(last.as_ref());
+        let (asked_for, known) = (known, known.or(last.as_ref()));
         let mut facts = self.facts_for_a_stop(&vehicle, known).await.map_err(unknown)?;
         if let Some(pods) = &former {
             // Its name is nobody's any more: only what the journal knows by its id is its pod.
@@ -124,6 +124,16 @@ impl Tether {
         self.note_off(&facts.pods);
         let mut answer =
             self.stop_answer(&vehicle, (&facts, listed_at), &outcomes, volume.as_ref());
+        if let Some(pod) = asked_for.and_then(|id| renamed(&facts, &vehicle, id))
+            && answer.status == StopStatus::NoPod
+        {
+            (answer.status, answer.grade) = (StopStatus::StopUnconfirmed, Grade::Asked);
+            answer.needs_a_person = true;
+            answer.message = format!(
+                "Pod {} MAY STILL BILL: it is named {:?} now, which is not vehicle {}'s, so it was left alone; it is {}. Stop it in the RunPod console.",
+                pod.id, pod.name, vehicle.name, pod.status
+            );
+        }
         if former.is_some() {
             answer.message = format!(
                 "Vehicle {} is not declared any more; its pod is known by the journal. {}",
@@ -148,12 +158,19 @@ impl Tether {
             tokio::time::sleep(self.settings.off.read_every).await;
             facts = self.gather(Needs::default()).await;
         }
+        // A list that shows another pod of the name may still miss this one.
         if let Some(id) = known
-            && !facts.as_ref().is_ok_and(|facts| !shows_none(facts))
+            && !facts.as_ref().is_ok_and(|facts| facts.pods.iter().any(|pod| pod.id == *id))
             && let Ok(Some(pod)) = self.cloud.pod(id).await
-            && pod.name == vehicle.pod_name
         {
-            return Ok(self.facts(vec![pod]));
+            match facts.as_mut() {
+                // One of another name is nobody's to stop, and not to be forgotten.
+                Ok(facts) if !shows_none(facts) || pod.name != vehicle.pod_name => {
+                    facts.pods.push(pod);
+                }
+                _ if pod.name == vehicle.pod_name => return Ok(self.facts(vec![pod])),
+                _ => {}
+            }
         }
         let mut facts = facts?;
         let unread = self.see(vehicle, &mut facts).await;
@@ -255,6 +272,12 @@ impl Tether {
             needs_a_person: offs.iter().any(|off| off.blocked.is_some()),
         }
     }
+}
+
+/// The pod that the caller runs on, when somebody gave it another name and it bills.
+fn renamed<'a>(facts: &'a Facts, vehicle: &Vehicle, id: &PodId) -> Option<&'a Pod> {
+    let is_it = |pod: &&Pod| pod.id == *id && pod.name != vehicle.pod_name;
+    facts.pods.iter().find(is_it).filter(|pod| pod.status.bills_compute())
 }
 
 const LIST: &str = "GET /v2/pods";

@@ -91,6 +91,42 @@ async fn a_known_pod_is_stopped_although_the_list_fails() {
     assert_eq!(cloud.sent(), 0);
 }
 
+/// B08: a pod that somebody gave another name is not touched, and nobody who runs on it is told that it
+/// is off.
+#[tokio::test]
+async fn a_pod_that_was_renamed_is_left_alone_and_said_to_bill() {
+    let known = PodId("pod1".into());
+    let renamed = |status: &str| {
+        let pod = Pod { name: "stranger".into(), status: status.into(), ..sample::pod() };
+        vec![Ok(vec![pod])]
+    };
+    // Shown by the list, and only by its own page.
+    for lists in [renamed("RUNNING"), vec![Ok(vec![])]] {
+        let (tether, cloud, _folder) = tether(Scripted::new(lists, renamed("RUNNING")));
+        let answer = tether.stop_known_pod("hippocampus", Some(&known)).await.unwrap();
+        assert_eq!((answer.status, cloud.sent()), (StopStatus::StopUnconfirmed, 0));
+        assert!(answer.needs_a_person && answer.message.contains("MAY STILL BILL"), "{answer:?}");
+    }
+    let (tether, _, _folder) = tether(Scripted::new(renamed("EXITED"), renamed("EXITED")));
+    let answer = tether.stop_known_pod("hippocampus", Some(&known)).await.unwrap();
+    assert_eq!(answer.status, StopStatus::NoPod);
+}
+
+/// A05: a list that shows another pod of the name may still miss the one that is known.
+#[tokio::test]
+async fn a_known_pod_that_a_list_misses_is_stopped_beside_the_one_it_shows() {
+    let another = Pod { id: PodId("pod2".into()), ..sample::pod() };
+    let exited = |pod: &Pod| Pod { status: "EXITED".into(), ..pod.clone() };
+    let pages = vec![
+        Ok(vec![sample::pod(), another.clone()]),
+        Ok(vec![exited(&sample::pod()), exited(&another)]),
+    ];
+    let (tether, cloud, _folder) = tether(Scripted::new(vec![Ok(vec![another])], pages));
+    let known = PodId("pod1".into());
+    let answer = tether.stop_known_pod("hippocampus", Some(&known)).await.unwrap();
+    assert_eq!((answer.status, cloud.sent()), (StopStatus::Stopped, 2), "{answer:?}");
+}
+
 /// A pod that went from the lists was not read EXITED, and what was read before is not shown as after.
 #[tokio::test]
 async fn a_pod_that_vanished_is_not_said_to_have_been_read_exited() {

@@ -1,6 +1,7 @@
 //! What a job is asked to be: a command that somebody wrote, or a training by its recipe. Checked before
 //! anything is asked of the provider.
 
+use super::job_parts::JobParts;
 use super::{RunJobRequest, Tether, command_line};
 use crate::domain::{Ceiling, JobName, Level, Recipe, Vehicle};
 use crate::error::Failure;
@@ -14,6 +15,8 @@ pub enum JobKind {
     Command,
     /// A training; name, command and workdir of the request are not looked at.
     Training(TrainingChoice),
+    /// A script of the config; command and workdir of the request are not looked at.
+    Script(Box<JobParts>),
 }
 
 /// Which training, and how.
@@ -46,6 +49,8 @@ pub(super) struct Wanted {
     pub(super) workdir: String,
     pub(super) ceiling: Ceiling,
     pub(super) training: Option<Prepared>,
+    /// Of a script: what travels with it.
+    pub(super) script: Option<JobParts>,
 }
 
 impl Tether {
@@ -54,6 +59,7 @@ impl Tether {
         let wanted = match &request.kind {
             JobKind::Command => self.wanted_command(request)?,
             JobKind::Training(choice) => self.wanted_training(request, choice)?,
+            JobKind::Script(parts) => self.wanted_script(request, parts)?,
         };
         command_line::check_job_command(&wanted.command)?;
         Ok(wanted)
@@ -66,7 +72,17 @@ impl Tether {
         command_line::check_command(&request.command, "the command that the job runs")?;
         let workdir = command_line::workdir(&vehicle, request.workdir.as_deref())?;
         let command = request.command.clone();
-        Ok(Wanted { vehicle, name, command, workdir, ceiling, training: None })
+        Ok(Wanted { vehicle, name, command, workdir, ceiling, training: None, script: None })
+    }
+
+    /// Where its files lie is only known with the job's id: the command is made then.
+    fn wanted_script(&self, request: &RunJobRequest, parts: &JobParts) -> Result<Wanted, Failure> {
+        let vehicle = self.vehicle(request.vehicle.as_deref())?;
+        let name = JobName::parse(&request.name).map_err(Failure::bad_input)?;
+        let ceiling = ceiling(request, parts.ceiling.unwrap_or(vehicle.timeouts.job))?;
+        let workdir = vehicle.volume_mount_path.clone();
+        let (command, script) = (parts.command("")?, Some(parts.clone()));
+        Ok(Wanted { vehicle, name, command, workdir, ceiling, training: None, script })
     }
 
     fn wanted_training(
@@ -94,7 +110,15 @@ impl Tether {
         let ceiling = ceiling(request, vehicle.timeouts.training)?;
         let (name, command) = (run.name.clone(), run.command());
         let prepared = Prepared { recipe: recipe.clone(), level: level.cloned(), seed, run };
-        Ok(Wanted { vehicle, name, command, workdir, ceiling, training: Some(prepared) })
+        Ok(Wanted {
+            vehicle,
+            name,
+            command,
+            workdir,
+            ceiling,
+            training: Some(prepared),
+            script: None,
+        })
     }
 }
 

@@ -180,6 +180,7 @@ impl Tether {
         let call = match request.kind {
             JobKind::Command => "run_job",
             JobKind::Training(_) => "launch_training",
+            JobKind::Script(_) => "run_pod_setup",
         };
         match self.draft_job(&request, end).await {
             Ok(job) => Ok(Asked { call, draft: job.draft, facts: job.facts, not_met: Vec::new() }),

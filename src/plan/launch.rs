@@ -15,7 +15,7 @@ use std::time::Duration;
 const PLACED: [Script; 2] = [scripts::JOB_WRAPPER, scripts::STOP_POD];
 
 /// For placing one small file. Generous: a network volume may be slow to answer.
-const PLACE_TIMEOUT: Duration = Duration::from_secs(30);
+pub const PLACE_TIMEOUT: Duration = Duration::from_secs(30);
 /// `launch_job.sh` waits 20 s for the wrapper.
 const LAUNCH_TIMEOUT: Duration = Duration::from_secs(50);
 
@@ -51,12 +51,29 @@ pub struct LaunchSpec {
     pub replacements: Vec<Replacement>,
     /// Where the job comes from.
     pub provenance: BTreeMap<String, serde_json::Value>,
+    /// Files that are placed in its folder's [`files_dir`] before it starts.
+    pub files: Vec<JobFile>,
+}
+
+/// A file that travels with a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobFile {
+    /// Its name, one part of a path.
+    pub name: String,
+    /// Its whole content.
+    pub bytes: Vec<u8>,
 }
 
 /// The folder of a job.
 #[must_use]
 pub fn job_dir(mount: &str, id: &JobId) -> String {
     format!("{}/jobs/{id}", mount.trim_end_matches('/'))
+}
+
+/// The folder of the files that travel with a job, inside the job's own.
+#[must_use]
+pub fn files_dir(job_dir: &str) -> String {
+    format!("{job_dir}/files")
 }
 
 /// The steps of a launch, in order. Each may be repeated when its answer was lost: files are placed
@@ -78,13 +95,19 @@ pub fn launch_steps(spec: &LaunchSpec) -> Vec<PodStep> {
     steps.extend(PLACED.iter().map(|script| {
         let path = format!("{script_dir}/{}", script.name);
         let label = format!("place {}", script.name);
-        step(label, place(path, "755", script.text.into()), PLACE_TIMEOUT)
+        step(label, place_file(path, "755", script.text.into()), PLACE_TIMEOUT)
+    }));
+    steps.extend(spec.files.iter().map(|file| {
+        let label = format!("place {} of job {}", file.name, spec.job_id);
+        let path = format!("{}/{}", files_dir(&dir), file.name);
+        step(label, place_file(path, "755", file.bytes.clone()), PLACE_TIMEOUT)
     }));
     for (name, mode, text) in
         [("cmd.sh", "755", command_file(spec)), ("meta.json", "644", meta_file(spec))]
     {
         let label = format!("place {name} of job {}", spec.job_id);
-        steps.push(step(label, place(format!("{dir}/{name}"), mode, text), PLACE_TIMEOUT));
+        let command = place_file(format!("{dir}/{name}"), mode, text.into_bytes());
+        steps.push(step(label, command, PLACE_TIMEOUT));
     }
     let launch = RemoteCommand::script(
         scripts::LAUNCH_JOB,
@@ -115,10 +138,11 @@ fn call_offs(spec: &LaunchSpec) -> Vec<PodStep> {
     spec.unknown_launches.iter().map(call_off).collect()
 }
 
-fn place(path: String, mode: &str, text: String) -> RemoteCommand {
-    let bytes = text.len().to_string();
-    RemoteCommand::script(scripts::PLACE_FILE, [path, mode.to_owned(), bytes])
-        .with_stdin(text.into_bytes())
+/// Places a file on the pod, all of it or nothing. `path` is absolute, `mode` octal.
+#[must_use]
+pub fn place_file(path: String, mode: &str, bytes: Vec<u8>) -> RemoteCommand {
+    let length = bytes.len().to_string();
+    RemoteCommand::script(scripts::PLACE_FILE, [path, mode.to_owned(), length]).with_stdin(bytes)
 }
 
 /// A fixed head, the job's environment, then the command to the letter.
@@ -203,6 +227,7 @@ mod tests {
             replacements: Vec::new(),
             force: false,
             provenance: BTreeMap::from([("seed".to_owned(), serde_json::json!(1))]),
+            files: Vec::new(),
         }
     }
 
@@ -244,6 +269,17 @@ mod tests {
                 "bash -c \"$(cat remote/launch_job.sh)\" launch_job.sh '/work space/jobs/{id}' {scripts} pod1 3600 1 '/work space/it'\\''s'"
             )
         );
+    }
+
+    #[test]
+    fn what_travels_with_a_job_is_placed_in_its_folder_before_it_starts() {
+        let files = vec![JobFile { name: "set up.sh".to_owned(), bytes: b"echo\n".to_vec() }];
+        let steps = launch_steps(&LaunchSpec { files, ..spec() });
+        let at = steps.iter().position(|step| step.label.starts_with("place set up.sh")).unwrap();
+        assert!(at + 1 < steps.len(), "the launch is last");
+        let path = "'/work space/jobs/20260703-132525_train_00ab/files/set up.sh'";
+        assert!(steps[at].command.to_string().ends_with(&format!("{path} 755 5")));
+        assert_eq!(steps[at].command.stdin, b"echo\n");
     }
 
     #[test]

@@ -12,7 +12,9 @@ mod step;
 
 pub use ensure::{EnsureInputs, ensure};
 pub use facts::{Facts, Gate, Gates, LiveJobs, UnknownCreate, VolumeHealth};
-pub use launch::{LaunchSpec, job_dir, launch_steps};
+pub use launch::{
+    JobFile, LaunchSpec, PLACE_TIMEOUT, files_dir, job_dir, launch_steps, place_file,
+};
 pub use off::{stop, terminate};
 pub use on_pod::on_pod;
 pub use replace::{CHANGED_SINCE, Replacement};
@@ -36,6 +38,11 @@ pub enum Intent {
         ceiling: Ceiling,
         /// What comes after it.
         end: JobEnd,
+    },
+    /// Change files of the trainings on the pod.
+    Patch {
+        /// Do it beside a live job.
+        force: bool,
     },
     /// Stop the vehicle's pod.
     StopPod,

@@ -99,14 +99,8 @@ pub async fn run(
 
     let of_job = (&job.vehicle, &job.pod, &job.id, job.ceiling);
     let mut run = Run::new(tether, options, of_job, terms, summary);
-    let state = match tether.launch(&job, &options.job).await {
-        Ok(answer) => {
-            tell(Note::Said(format!("launched: {}", answer.job_dir)));
-            State::Following
-        }
-        Err(failure) => run.after_a_failed_launch(failure, tell).await,
-    };
-    run.go_on(state, vigil, signals, tell).await
+    run.to_launch = Some(&job);
+    run.go_on(State::Launching, vigil, signals, tell).await
 }
 
 /// A training as it was asked for.

@@ -1,8 +1,7 @@
 //! The laptop's fuse of a supervised run: armed or extended before anything is spent, left armed when
-//! the run is ended from outside, called off once the pod was read back as off.
+//! the run is ended from outside, called off once the run's stop was read back.
 
 use super::options::Note;
-use super::summary::Summary;
 use crate::domain::{Pod, Vehicle};
 use crate::error::Failure;
 use crate::ops::Tether;
@@ -19,28 +18,30 @@ pub(super) async fn arm(
     if let Some(armed) = tether.cover(vehicle, pod, until).await? {
         let record = &armed.record;
         tell(Note::Said(format!(
-            "laptop's fuse: {}, process {}, fires at {}",
+            "laptop's fuse: {}, process {}, fires at {}; {}",
             record.proof.in_words(),
             record.pid,
-            record.fire_at.format("%Y-%m-%d %H:%M UTC")
+            record.fire_at.format("%Y-%m-%d %H:%M UTC"),
+            record.at_risk(tether.clock().now())
         )));
     }
     Ok(())
 }
 
-/// Calls it off when the pod is off; else it stays armed and says so by being there.
+/// Calls it off when it has nothing left to stop: because this run has asked for all of that, or else
+/// because the account shows nothing of the vehicle on the bill. It stays armed otherwise.
 pub(super) async fn call_off(
     tether: &Tether,
     vehicle: &Vehicle,
-    summary: &Summary,
+    asked_for_all: bool,
     tell: &mut (dyn FnMut(Note) + Send),
 ) {
-    if summary.pod_may_still_be_running {
+    if !asked_for_all && !tether.shows_nothing_on(vehicle).await {
+        let why = "the account does not show that nothing of the vehicle bills";
+        tell(Note::Said(format!("the laptop's fuse stays as it is: {why}")));
         return;
     }
-    if let Err(failure) =
-        tether.call_off(vehicle, "supervise stopped the pod and read it back").await
-    {
+    if let Err(failure) = tether.call_off(vehicle, "supervise read the pod back as off").await {
         tell(Note::Said(format!("the fuse stays armed: {}", failure.message)));
     }
 }

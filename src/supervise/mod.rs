@@ -26,5 +26,5 @@ pub use begin::run;
 pub use options::{Note, Options, PULL_EVERY, ResumeOptions};
 pub use results::{Results, RunFile};
 pub use resume::resume;
-pub use state::{Effect, End, Event, State, Terms, exit_code, next};
+pub use state::{Effect, End, Event, LOOKS_FOR_A_JOB, Moment, State, Terms, exit_code, next};
 pub use summary::{Early, Metrics, Mode, Pulled, Spec, StepTrouble, Summary, TrainingSpec};

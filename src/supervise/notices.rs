@@ -37,9 +37,7 @@ pub(super) async fn settle(notifier: &Notifier, state: &State, summary: &mut Sum
 /// The notices of one step of the machine.
 fn of_step(before: &State, after: &State, summary: &Summary) -> Vec<(NoticeKind, String)> {
     let mut notices = Vec::new();
-    if *before == State::Following
-        && let State::Capturing(end) | State::Over { end: Some(end), .. } = after
-    {
+    if let (None, Some(end)) = (before.end(), after.end()) {
         notices.push(of_end(end, summary));
     }
     let pod = summary.pod_id.as_ref().map_or("of the run", |pod| pod.0.as_str());

@@ -6,7 +6,7 @@ use super::fuse;
 use super::options::{Note, Options, ResumeOptions};
 use super::patience::{self, MAX_STOPS, later};
 use super::run::{Run, Signals, save};
-use super::state::{End, State, Terms};
+use super::state::{State, Terms};
 use super::summary::{Mode, Summary};
 use super::vigil;
 use crate::domain::{Ceiling, JobId, JobState, Pod, Vehicle};
@@ -80,7 +80,7 @@ pub async fn resume(
     let mut run = Run::new(tether, &options, (&vehicle, &pod, &id, ceiling), terms, summary);
     if let Some(at) = written_at {
         // A wall clock that was set back since does not put the deadline off either.
-        run.began.0 = run.began.0.max(at);
+        run.moment = run.moment.no_earlier(at);
     }
     // A pod that does not answer now is followed on: unknown is not done.
     if let Ok(found) = run.follower.look().await
@@ -102,14 +102,8 @@ pub async fn resume(
         tell(Note::Said(format!("no fuse could be armed: {}", failure.message)));
     }
     save(&mut run.summary, tell);
-    let state = match was_seen || run.was_launched(tell).await != Some(false) {
-        true => State::Following,
-        false => {
-            tell(Note::Said("its job was never started, and is not started now".to_owned()));
-            run.summary.trouble("resume", "its process ended before the job was started");
-            State::Capturing(End::LaunchFailed)
-        }
-    };
+    // Nobody has seen whether it was launched: it is looked for, as after a lost answer.
+    let state = if was_seen { State::Following } else { State::Adopting { looks: 0 } };
     Ok(run.go_on(state, vigil, signals, tell).await)
 }
 
@@ -200,6 +194,6 @@ async fn end_off(
     summary.process_exit_code = Some(if was_whole && succeeded { 0 } else { 1 });
     save(&mut summary, tell);
     vigil::end(vigil, &summary);
-    fuse::call_off(tether, vehicle, &summary, tell).await;
+    fuse::call_off(tether, vehicle, false, tell).await;
     (summary, Vec::new())
 }

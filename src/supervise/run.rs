@@ -7,17 +7,17 @@ use super::fuse;
 use super::meanwhile::Meanwhile;
 use super::notices::{self, Spending};
 use super::options::{Note, Options};
-use super::patience::{CAPTURE_MAX, later, stop_pause};
+use super::patience::{CAPTURE_MAX, stop_pause};
 use super::risk::Risk;
 use super::slept::Slept;
-use super::state::{self, Effect, End, Event, State, Terms};
+use super::state::{self, Effect, End, Event, Moment, State, Terms};
 use super::summary::Summary;
 use super::vigil;
 use super::watched::Watched;
-use crate::domain::{Ceiling, JobId, JobState, Pod, Vehicle};
+use crate::domain::{Ceiling, JobId, Pod, Vehicle};
 use crate::error::{Failure, FailureKind};
-use crate::ops::Tether;
 use crate::ops::vigil::Kept;
+use crate::ops::{PlannedJob, Tether};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -32,7 +32,10 @@ pub(super) fn save(summary: &mut Summary, tell: &mut (dyn FnMut(Note) + Send)) {
     }
 }
 
-/// A run whose job was launched, or may have been.
+/// Between two looks for a job whose launch gave no answer.
+const BETWEEN_LOOKS_FOR_A_JOB: Duration = Duration::from_secs(2);
+
+/// A run whose job is to be launched, or was.
 pub(super) struct Run<'a> {
     pub(super) tether: &'a Tether,
     options: &'a Options,
@@ -42,8 +45,10 @@ pub(super) struct Run<'a> {
     pub(super) ceiling: Ceiling,
     terms: Terms,
     pub(super) launched_at: DateTime<Utc>,
-    /// When this process took it up, on both clocks.
-    pub(super) began: (DateTime<Utc>, Duration),
+    /// The moment that counts for the deadline.
+    pub(super) moment: Moment,
+    /// What is to be launched, until it is.
+    pub(super) to_launch: Option<&'a PlannedJob>,
     pub(super) follower: Follower<'a>,
     /// Whether the next look is not to wait for the end of the job.
     pub(super) look_at_once: bool,
@@ -74,7 +79,8 @@ impl<'a> Run<'a> {
             ceiling,
             terms,
             launched_at: if summary.resumed > 0 { summary.started_at } else { now },
-            began: (now, tether.clock().monotonic()),
+            moment: Moment::new(now, tether.clock().monotonic()),
+            to_launch: None,
             stops: 0,
             follower: Follower::new(tether, vehicle, pod, id),
             // The first look tells what is armed.
@@ -96,77 +102,53 @@ impl<'a> Run<'a> {
         tell: &mut (dyn FnMut(Note) + Send),
     ) -> (Summary, Vec<(u64, f64)>) {
         let (tether, options, terms) = (self.tether, self.options, self.terms);
-        notices::tell(&options.notifier, &State::Following, &state, &self.summary);
-        self.record(&state, options.no_stop);
         let mut effect = state.effect();
         while effect != Effect::Finish {
             let event = self.carry_out(effect, signals, tell).await;
             self.after_sleep(tell);
-            // C02: a wall clock that is set back does not put the deadline off.
-            let (at, monotonic) = self.began;
-            let elapsed = tether.clock().monotonic().saturating_sub(monotonic);
-            let now = tether.clock().now().max(later(at, elapsed));
+            self.moment = self.moment.pass(tether.clock().now(), tether.clock().monotonic());
             let before = state;
-            (state, effect) = state::next(&before, &event, now, terms);
-            if state == State::Capturing(End::Interrupted) && before == State::Following {
+            (state, effect) = state::next(&before, &event, self.moment.at, terms);
+            if state == State::Capturing(End::Interrupted) && before.end().is_none() {
                 let way = "ending in order: what there is comes home, then the pod is stopped; once more (Ctrl-C) leaves at once";
                 tell(Note::Said(way.to_owned()));
             }
-            self.record(&state, options.no_stop);
+            self.record(&before, &state, tell);
             save(&mut self.summary, tell);
             notices::tell(&options.notifier, &before, &state, &self.summary);
         }
         let curve = self.follower.curve();
         let mut summary = self.summary;
-        let code = state::exit_code(&state, options.no_stop);
-        // A capture that is not whole is no success, whatever the job said.
-        let code = if code == 0 && !summary.capture_complete { 1 } else { code };
+        let code = state::exit_code(&state, options.no_stop, summary.capture_complete);
         summary.ended_at = Some(tether.clock().now());
         summary.process_exit_code = Some(code);
         save(&mut summary, tell);
         vigil::end(vigil, &summary);
-        fuse::call_off(tether, self.vehicle, &summary, tell).await;
+        if !state.may_still_bill() {
+            fuse::call_off(tether, self.vehicle, state.asked_for_all(), tell).await;
+        }
         if notices::settle(&options.notifier, &state, &mut summary).await {
             save(&mut summary, tell);
         }
         (summary, curve)
     }
 
-    /// F04: a launch whose answer was lost is looked up by the job's id, never sent again.
-    pub(super) async fn after_a_failed_launch(
-        &mut self,
-        failure: Failure,
-        tell: &mut (dyn FnMut(Note) + Send),
-    ) -> State {
-        self.summary.trouble("launch", &failure);
-        tell(Note::Said(format!("the launch gave no good answer: {}", failure.message)));
-        let answer_was_lost =
-            matches!(failure.kind, FailureKind::SshUnreachable | FailureKind::Timeout);
-        let has_started = answer_was_lost && self.was_launched(tell).await == Some(true);
-        self.summary.adopted_after_launch_timeout = has_started;
-        if has_started { State::Following } else { State::Capturing(End::LaunchFailed) }
-    }
-
-    /// Whether a job was launched whose launch nobody saw end; `None` when the pod does not tell.
-    pub(super) async fn was_launched(
-        &mut self,
-        tell: &mut (dyn FnMut(Note) + Send),
-    ) -> Option<bool> {
-        let mut told = None;
-        for _ in 0..5 {
-            match self.follower.look().await.map(|found| found.state) {
-                Ok(JobState::NotFound) => return Some(false),
-                // Placed files look like a job that starts; only one that was launched goes on.
-                Ok(JobState::Starting) => told = Some(false),
-                Ok(JobState::Unknown) | Err(_) => {}
-                Ok(state) => {
-                    tell(Note::Said(format!("the job did start: {state}")));
-                    return Some(true);
-                }
+    async fn launch(&mut self, job: &PlannedJob, tell: &mut (dyn FnMut(Note) + Send)) -> Event {
+        let launched = self.tether.launch(job, &self.options.job).await;
+        self.launched_at = self.tether.clock().now();
+        match launched {
+            Ok(answer) => {
+                tell(Note::Said(format!("launched: {}", answer.job_dir)));
+                Event::Launched
             }
-            tokio::time::sleep(Duration::from_secs(2)).await;
+            Err(failure) => {
+                self.summary.trouble("launch", &failure);
+                tell(Note::Said(format!("the launch gave no good answer: {}", failure.message)));
+                let answer_lost =
+                    matches!(failure.kind, FailureKind::SshUnreachable | FailureKind::Timeout);
+                Event::NotLaunched { answer_lost }
+            }
         }
-        told
     }
 
     async fn carry_out(
@@ -176,6 +158,15 @@ impl<'a> Run<'a> {
         tell: &mut (dyn FnMut(Note) + Send),
     ) -> Event {
         match effect {
+            Effect::Launch => match self.to_launch.take() {
+                Some(job) => self.launch(job, tell).await,
+                // Whoever has nothing to launch takes up what another process may have launched.
+                None => Event::NotLaunched { answer_lost: true },
+            },
+            Effect::LookForJob => tokio::select! {
+                () = tokio::time::sleep(BETWEEN_LOOKS_FOR_A_JOB) => self.look(tell).await,
+                signal = signals.recv() => signal.unwrap_or(Event::Leave),
+            },
             Effect::Look => self.follow(signals, tell).await,
             Effect::AskProvider => self.ask_provider(signals, tell).await,
             Effect::Capture => {
@@ -226,7 +217,9 @@ impl<'a> Run<'a> {
         tell: &mut (dyn FnMut(Note) + Send),
     ) -> Event {
         // C06: an interval never outlasts the deadline.
-        let left = (self.terms.deadline - self.tether.clock().now()).to_std().unwrap_or_default();
+        let clock = self.tether.clock();
+        let now = self.moment.pass(clock.now(), clock.monotonic()).at;
+        let left = (self.terms.deadline - now).to_std().unwrap_or_default();
         // After lost contact anything may be so: look at once, do not wait for an end.
         let wait = if std::mem::take(&mut self.look_at_once) || self.follower.is_behind() {
             Duration::ZERO
@@ -238,6 +231,10 @@ impl<'a> Run<'a> {
         }
         self.after_sleep(tell);
         Watched::of(self.tether, self.options, self.vehicle, self.follower.pod()).renew().await;
+        self.look(tell).await
+    }
+
+    async fn look(&mut self, tell: &mut (dyn FnMut(Note) + Send)) -> Event {
         match self.follower.look().await {
             Ok(found) => {
                 self.look_at_once = false;
@@ -257,8 +254,13 @@ impl<'a> Run<'a> {
         signals: &mut Signals,
         tell: &mut (dyn FnMut(Note) + Send),
     ) -> Event {
-        let answer = self.tether.pod_by_id(&self.pod.id).await;
-        let event = match answer {
+        // Before the question and not after it, so that the answer is fresh when it is acted on, and
+        // two of them are apart.
+        tokio::select! {
+            () = tokio::time::sleep(self.options.interval.min(Duration::from_secs(5))) => {}
+            signal = signals.recv() => return signal.unwrap_or(Event::Leave),
+        }
+        match self.tether.pod_by_id(&self.pod.id).await {
             Ok(Some(pod)) => {
                 tell(Note::Said(format!("the provider says {}", pod.status)));
                 let status = pod.status.clone();
@@ -272,10 +274,6 @@ impl<'a> Run<'a> {
                 self.summary.trouble("follow", &failure);
                 Event::Tick
             }
-        };
-        tokio::select! {
-            () = tokio::time::sleep(self.options.interval.min(Duration::from_secs(5))) => event,
-            signal = signals.recv() => signal.unwrap_or(Event::Leave),
         }
     }
 
@@ -310,22 +308,29 @@ impl<'a> Run<'a> {
     }
 
     /// Keeps the summary in step with the state.
-    fn record(&mut self, state: &State, no_stop: bool) {
-        let end = match state {
-            State::Following => None,
-            State::Capturing(end) | State::Stopping { end, .. } => Some(end),
-            State::Over { end, .. } => end.as_ref(),
-        };
-        match end {
-            Some(End::MaxWait) => self.summary.force_stopped = !no_stop,
+    fn record(&mut self, before: &State, state: &State, tell: &mut (dyn FnMut(Note) + Send)) {
+        let is_resumed = self.summary.resumed > 0;
+        match (before, state) {
+            (State::Adopting { .. }, State::Following | State::Capturing(End::Job(_))) => {
+                let state = self.summary.state.as_deref().unwrap_or("begun");
+                tell(Note::Said(format!("the job did start: {state}")));
+                self.summary.adopted_after_launch_timeout |= !is_resumed;
+            }
+            (State::Adopting { .. }, State::Capturing(End::LaunchFailed)) if is_resumed => {
+                tell(Note::Said("its job was never started, and is not started now".to_owned()));
+                self.summary.trouble("resume", "its process ended before the job was started");
+            }
+            _ => {}
+        }
+        match state.end() {
+            Some(End::MaxWait) => self.summary.force_stopped = !self.options.no_stop,
             Some(End::PodOff(status)) => self.summary.trouble(
                 "follow",
                 format!("the pod was found {status} before the job was seen to end"),
             ),
             _ => {}
         }
-        self.summary.pod_may_still_be_running =
-            !matches!(state, State::Over { stop_confirmed: true, .. });
+        self.summary.pod_may_still_be_running = state.may_still_bill();
     }
 }
 
@@ -342,6 +347,7 @@ async fn leave(signals: &mut Signals) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::patience::later;
     use super::*;
 
     #[test]

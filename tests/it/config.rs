@@ -5,7 +5,7 @@ use podtether::config::{
     self, CloudChoice, Config, ConfigError, Environment, FuseHours, Notify, WebhookShape,
     check_identity,
 };
-use podtether::domain::{BudgetWindow, Limits, Usd, UsdPerHour, Vehicle, VehicleName};
+use podtether::domain::{BudgetWindow, Limits, Template, Usd, UsdPerHour, Vehicle, VehicleName};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -840,6 +840,73 @@ fn the_examples_spelt_out_defaults_are_the_defaults() {
     assert_eq!(*spelt, plain);
 }
 
+fn sources(words: &[Template]) -> Vec<&str> {
+    words.iter().map(Template::source).collect()
+}
+
+/// Every file that the examples name is there, and what a pod is given of them.
+#[test]
+fn the_examples_declare_their_setup_patches_and_sweep() {
+    let config = example("learning-to-swim");
+    let of = |name: &str| config.workloads[&VehicleName(name.to_owned())].clone();
+    assert_eq!(of("hippocampus").setup, of("bluerov2").setup, "a shared key holds for both");
+    assert_eq!((of("hippocampus").patches, of("hippocampus").sweep), (None, None));
+    let patches = of("bluerov2").patches.unwrap();
+    assert_eq!((patches.script, &*patches.checkout), (None, "isaac-auv-env"));
+    assert_eq!(patches.marker, "markers/bluerov2_patch_applied");
+    let (setup, sweep) = (of("bluerov2").setup.unwrap(), of("bluerov2").sweep.unwrap());
+    assert_eq!(sources(&setup.command), ["bash", "{script}", "{mount}"]);
+    assert_eq!(sweep.marker, "markers/axis_sanity_PASS");
+    let quick = example("quickstart");
+    assert!(matches!(quick.cloud, CloudChoice::Local { .. }));
+    let quick = quick.workloads.into_values().next().unwrap().setup.unwrap();
+    for run in [setup, sweep.run, quick] {
+        for file in std::iter::once(&run.script).chain(&run.files) {
+            assert!(file.is_file(), "{}", file.display());
+        }
+    }
+    assert!(patches.files.iter().all(|file| file.is_file()));
+}
+
+/// A script that is missing is told when it is asked for, never here: a stop needs the config.
+#[test]
+fn a_workload_that_makes_no_sense_is_told_with_its_line() {
+    let own = |lines: &str| format!("{VEHICLE}{lines}");
+    let commit = "7c5ebe7f7a08acd2570b5fba328e92b7f59f6794";
+    for (text, told) in [
+        (own("    sweep: {script: x.py}\n"), "sweep.marker: is missing"),
+        (own("    sweep: {marker: m}\n"), "sweep.script: is missing"),
+        (with_line("setup: {files: [a]}"), "setup.script: is missing"),
+        (own("    patches: {marker: m}\n"), "patches.checkout: is missing"),
+        (
+            own("    patches: {checkout: c, marker: m, commit: 7c5ebe7}\n"),
+            "7c5ebe7 is not a whole commit",
+        ),
+        (
+            own(&format!("    patches: {{checkout: ../c, marker: m, commit: {commit}}}\n")),
+            "../c is not a plain path on the volume",
+        ),
+        (
+            own(&format!("    patches: {{checkout: /root/c, marker: m, commit: {commit}}}\n")),
+            "/root/c is not below volume_mount_path /workspace",
+        ),
+        (with_line("setup: {script: x.sh, command: [bash, \"{scirpt}\"]}"), "did you mean script?"),
+        (with_line("setup: {script: x.sh, command: [bash, x.sh]}"), "does not run the script"),
+        (
+            with_line("setup: {script: x.sh, command: [bash, \"{script}\", \"{marker}\"]}"),
+            "{marker} stands for nothing",
+        ),
+        (with_line("setup: {script: x.sh, files: [a/x, b/x]}"), "has the name of another file"),
+        (with_line("sweep: {script: x.py, marker: m}"), "sweep"),
+    ] {
+        let refused = refused(&text);
+        assert!(refused.contains(told), "{told}: {refused}");
+    }
+    let config = good(&own("    sweep: {script: nowhere.py, marker: m}\n"));
+    let sweep = config.workloads.into_values().next().unwrap().sweep.unwrap();
+    assert_eq!(sources(&sweep.run.command), ["python3", "{script}", "--marker", "{marker}"]);
+}
+
 #[test]
 fn the_local_example_is_local_and_the_smallest() {
     let config = example("local");
@@ -864,7 +931,7 @@ fn the_schema_accepts_the_examples_and_refuses_slips() {
     let schema = config::schema();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let value = |text: &str| -> serde_json::Value { serde_saphyr::from_str(text).unwrap() };
-    for name in ["learning-to-swim", "local"] {
+    for name in ["learning-to-swim", "local", "quickstart"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("examples")
             .join(name)

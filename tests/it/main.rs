@@ -31,5 +31,6 @@ mod runpod_client;
 mod scripts;
 mod ssh;
 mod sshd;
+mod swim;
 mod training;
 mod transfer;

@@ -1,5 +1,7 @@
 //! The tools, one file each: arguments, description, request to answer.
 
+mod apply_bluerov_patches;
+mod axis_sanity_sweep;
 mod ensure_pod;
 mod exec_on_pod;
 mod gpu_availability;
@@ -7,6 +9,7 @@ mod job_status;
 mod launch_training;
 mod pod_status;
 mod run_job;
+mod run_pod_setup;
 mod spend_report;
 mod stop_pod;
 mod sync_logs;
@@ -21,11 +24,14 @@ pub fn all() -> Vec<Entry> {
         Entry::of::<gpu_availability::GpuAvailabilityTool>(),
         Entry::of::<ensure_pod::EnsurePod>(),
         Entry::of::<pod_status::PodStatus>(),
+        Entry::of::<run_pod_setup::RunPodSetup>(),
         Entry::of::<exec_on_pod::ExecOnPod>(),
         Entry::of::<run_job::RunJob>(),
         Entry::of::<launch_training::LaunchTraining>(),
         Entry::of::<job_status::JobStatus>(),
         Entry::of::<sync_logs::SyncLogs>(),
+        Entry::of::<apply_bluerov_patches::ApplyBluerovPatches>(),
+        Entry::of::<axis_sanity_sweep::AxisSanitySweep>(),
         Entry::of::<stop_pod::StopPod>(),
         Entry::of::<terminate_pod::TerminatePod>(),
         Entry::of::<spend_report::SpendReportTool>(),

@@ -31,6 +31,7 @@ mod terminal;
 mod training;
 pub mod twin;
 mod watch;
+mod watch_view;
 mod watchdog;
 mod whole_loop;
 mod why;

@@ -142,6 +142,7 @@ impl Bench {
             replacements: Vec::new(),
             force: false,
             provenance: BTreeMap::new(),
+            files: Vec::new(),
         }
     }
 

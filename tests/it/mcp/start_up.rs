@@ -20,7 +20,7 @@ fn a_missing_or_broken_config_is_told_at_the_first_call_and_mended_in_place() {
         let scene = Scene::without_config();
         // Found upwards from the current folder, which is how clients start a server.
         let mut client = Client::start(scene.bare_server(), era);
-        assert_eq!(client.tools.len(), 11);
+        assert_eq!(client.tools.len(), 14);
         told(&client.fail("pod_status", json!({})), "config", &["podtether.yaml"]);
         scene.write_config("vehicles: [\n");
         told(&client.fail("stop_pod", json!({"vehicle": "rover"})), "config", &["podtether.yaml"]);

@@ -11,15 +11,18 @@ const BYTES_PER_TOOL: usize = 2_450;
 const TEXT_BYTES: usize = 2_000;
 
 /// Name; whether it only reads, may destroy, may be repeated.
-const EFFECTS: [(&str, bool, bool, bool); 11] = [
+const EFFECTS: [(&str, bool, bool, bool); 14] = [
     ("gpu_availability", true, false, true),
     ("ensure_pod", false, false, true),
     ("pod_status", true, false, true),
+    ("run_pod_setup", false, false, false),
     ("exec_on_pod", false, true, false),
     ("run_job", false, false, false),
     ("launch_training", false, false, false),
     ("job_status", true, false, true),
     ("sync_logs", false, false, true),
+    ("apply_bluerov_patches", false, false, true),
+    ("axis_sanity_sweep", false, false, false),
     ("stop_pod", false, true, true),
     ("terminate_pod", false, true, true),
     ("spend_report", true, false, true),

@@ -1,0 +1,71 @@
+//! run_pod_setup: the vehicle's setup script as a job.
+
+use super::job_parts::JobParts;
+use super::{JobKind, RunJobAnswer, RunJobRequest, Tether};
+use crate::domain::Vehicle;
+use crate::error::{Failure, FailureKind};
+
+/// What is asked of run_pod_setup.
+#[derive(Clone, Debug, Default)]
+pub struct SetUpRequest {
+    /// Stop the pod when the setup ends, however it ends.
+    pub auto_stop: bool,
+    /// Only show the plan.
+    pub dry_run: bool,
+    /// The vehicle; the default one when `None`.
+    pub vehicle: Option<String>,
+}
+
+/// The environment of a setup: nothing may ask a question where nobody answers. The last three are
+/// the EULA and privacy answers of Isaac Sim's installers (its container's documented variables);
+/// whoever runs the setup says yes to them.
+pub const ENVIRONMENT: [(&str, &str); 4] = [
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("ACCEPT_EULA", "Y"),
+    ("PRIVACY_CONSENT", "Y"),
+    ("OMNI_KIT_ACCEPT_EULA", "YES"),
+];
+
+impl Tether {
+    /// Starts the vehicle's setup, or shows what would start.
+    ///
+    /// # Errors
+    /// A vehicle without a setup script, a file that cannot be read, and everything that
+    /// [`Tether::run_job`] refuses.
+    pub async fn run_pod_setup(&self, request: &SetUpRequest) -> Result<RunJobAnswer, Failure> {
+        let vehicle = self.vehicle(request.vehicle.as_deref())?;
+        let workload = self.config.workloads.get(&vehicle.name);
+        let run = workload.and_then(|workload| workload.setup.as_ref()).ok_or_else(|| {
+            undeclared(
+                &vehicle,
+                "setup",
+                "setup: {script: pod_setup.sh} at the top, or in the vehicle",
+            )
+        })?;
+        let mut parts = JobParts::of_script(run, [("mount", vehicle.volume_mount_path.clone())])?;
+        parts.env = ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        parts.ceiling = Some(vehicle.timeouts.setup);
+        let job = job_request("setup", parts, request.auto_stop, request.dry_run);
+        self.run_job(&RunJobRequest { vehicle: request.vehicle.clone(), ..job }).await
+    }
+}
+
+/// A job of these parts.
+pub(super) fn job_request(
+    name: &str,
+    parts: JobParts,
+    auto_stop: bool,
+    dry_run: bool,
+) -> RunJobRequest {
+    let (name, kind) = (name.to_owned(), JobKind::Script(Box::new(parts)));
+    RunJobRequest { name, kind, auto_stop, dry_run, ..RunJobRequest::default() }
+}
+
+/// A key that the vehicle needs for this verb and does not have.
+pub(super) fn undeclared(vehicle: &Vehicle, key: &str, example: &str) -> Failure {
+    Failure::new(
+        FailureKind::Config,
+        format!("vehicle {} declares no {key}", vehicle.name),
+        format!("write in the config for example {example}; nothing was changed"),
+    )
+}
