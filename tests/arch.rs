@@ -46,7 +46,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "watch",
         ],
     ),
-    ("supervise", &["apply", "domain", "error", "notify", "ops", "pod", "watch"]),
+    ("supervise", &["apply", "domain", "error", "notify", "ops", "pod", "training", "watch"]),
     ("drill", &["deadman", "domain", "error", "notify", "ops", "pod", "supervise"]),
     (
         "demo",
