@@ -146,7 +146,7 @@ keep_awake() {
         sh -c 'trap "" HUP INT QUIT TERM; while kill -0 "$1"; do sleep 2 || exit; done' sh $$
     ) </dev/null >/dev/null 2>&1 &
   else
-    say "nothing here holds off sleep (caffeinate, systemd-inhibit): keep this computer awake yourself"
+    say "nothing here holds off sleep (caffeinate, systemd-inhibit): keep this computer awake yourself. Asleep it stops no pod: its fuse fires when it wakes, and until then only the pod's own watchdog does"
   fi
 }
 

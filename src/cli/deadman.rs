@@ -249,7 +249,7 @@ fn show(status: &VehicleStatus, how: Option<&str>, json: bool) {
     }
     let how = how.map_or_else(String::new, |how| format!(" ({how})"));
     print::data(&format!("{}: {}{how}: {}", status.vehicle, status.state, status.message));
-    if let Some(risk) = &status.if_it_sleeps {
+    for risk in [&status.at_risk, &status.if_it_sleeps].into_iter().flatten() {
         print::data(&format!("  {risk}"));
     }
     if let Some(at) = status.timer_tick {

@@ -2,7 +2,9 @@
 //! its process tree, then the fuse.
 
 use super::{open, print};
-use crate::deadman::{self, Order};
+use crate::config::{Environment, Notify, WebhookShape};
+use crate::deadman::{self, News, NewsKind, Order};
+use crate::notify::{Notice, NoticeKind, Notifier, SETTLE};
 use std::io::Read as _;
 
 /// Arguments.
@@ -56,6 +58,7 @@ fn seated() -> u8 {
         }
     };
     let ran = open::block_on(async {
+        let notifier = notifier(&order);
         let (reply, fuse) = deadman::fuse(order, open::clock()).await;
         print::data(&reply);
         // Whoever waits for the end of its own output must not wait for the fuse's.
@@ -63,11 +66,40 @@ fn seated() -> u8 {
             tracing::warn!(%error, "the fuse's pipes stay open");
         }
         match fuse {
-            Some(fuse) => fuse.run().await,
+            Some(fuse) => {
+                let code = fuse.run(&|news| notifier.send(&notice(news))).await;
+                // The pod is off and the summary written, or all is lost: now there is time.
+                for error in notifier.settle(SETTLE).await {
+                    tracing::warn!("a notice did not get through: {error}");
+                }
+                code
+            }
             None => 2,
         }
     });
     ran.unwrap_or(1)
+}
+
+/// Who is told, as the order says. The webhook's address is read now: when the fuse fires there may be nobody
+/// to unlock a keychain. Neither that nor a broken channel is ever waited for before the stop.
+fn notifier(order: &Order) -> Notifier {
+    let telling = order.telling();
+    let notify = Notify {
+        desktop: telling.desktop,
+        webhook: telling.webhook.as_deref().and_then(WebhookShape::parse),
+    };
+    let env = Environment::from_process();
+    let account = telling.keychain_account.clone();
+    Notifier::of(&notify, account, order.is_local(), &env, &order.secrets())
+}
+
+fn notice(news: &News) -> Notice {
+    let kind = match news.kind {
+        NewsKind::Fires => NoticeKind::Paged,
+        NewsKind::InVain | NewsKind::MayBill => NoticeKind::StopFailed,
+        NewsKind::Stopped => NoticeKind::Stopped,
+    };
+    Notice::of(kind, &news.vehicle, news.text.as_str())
 }
 
 fn detach() -> std::io::Result<()> {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 use tracing_subscriber::fmt::MakeWriter;
@@ -14,6 +14,9 @@ use tracing_subscriber::fmt::MakeWriter;
 const QUEUE: usize = 1_024;
 /// Longer records are cut: one record may hold a whole request.
 const RECORD_BYTES: usize = 8 * 1024;
+
+/// How much is kept back at most, in bytes, while a view has the screen.
+const HELD_BYTES: usize = 256 * 1024;
 
 /// How long the end of the process waits for the last records.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -29,6 +32,7 @@ enum Item {
 pub struct LogWriter {
     queue: SyncSender<Item>,
     dropped: Arc<AtomicU64>,
+    is_held: Arc<AtomicBool>,
 }
 
 impl LogWriter {
@@ -46,16 +50,35 @@ impl LogWriter {
     fn to(out: impl Write + Send + 'static) -> io::Result<Self> {
         let (queue, items) = sync_channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
-        let counter = Arc::clone(&dropped);
+        let is_held = Arc::new(AtomicBool::new(false));
+        let (counter, held) = (Arc::clone(&dropped), Arc::clone(&is_held));
         std::thread::Builder::new()
             .name("log".to_owned())
-            .spawn(move || write_all(&items, out, &counter))?;
-        Ok(Self { queue, dropped })
+            .spawn(move || write_all(&items, out, &counter, &held))?;
+        Ok(Self { queue, dropped, is_held })
     }
 }
 
 /// Held for as long as a command runs; its end waits a moment for the last records.
 pub struct LastWords(pub Option<LogWriter>);
+
+impl LastWords {
+    /// Keeps records back: something else has the screen.
+    pub fn hold(&self) {
+        self.set_held(true);
+    }
+
+    /// Lets them go, the next record or the end of the command at the latest.
+    pub fn release(&self) {
+        self.set_held(false);
+    }
+
+    fn set_held(&self, is_held: bool) {
+        if let Some(log) = &self.0 {
+            log.is_held.store(is_held, Ordering::SeqCst);
+        }
+    }
+}
 
 impl Drop for LastWords {
     fn drop(&mut self) {
@@ -67,8 +90,18 @@ impl Drop for LastWords {
     }
 }
 
-fn write_all(items: &Receiver<Item>, mut out: impl Write, dropped: &AtomicU64) {
+fn write_all(
+    items: &Receiver<Item>,
+    mut out: impl Write,
+    dropped: &AtomicU64,
+    is_held: &AtomicBool,
+) {
+    let mut kept: Vec<u8> = Vec::new();
     for item in items {
+        let is_held = is_held.load(Ordering::SeqCst);
+        if !is_held && !kept.is_empty() {
+            let _ = out.write_all(&std::mem::take(&mut kept));
+        }
         let record = match item {
             Item::Record(record) => record,
             Item::Mark(written) => {
@@ -76,6 +109,13 @@ fn write_all(items: &Receiver<Item>, mut out: impl Write, dropped: &AtomicU64) {
                 continue;
             }
         };
+        if is_held {
+            match kept.len() + record.len() <= HELD_BYTES {
+                true => kept.extend_from_slice(&record),
+                false => drop(dropped.fetch_add(1, Ordering::Relaxed)),
+            }
+            continue;
+        }
         let missing = dropped.swap(0, Ordering::Relaxed);
         if missing > 0 {
             let _ = writeln!(out, "({missing} log records were dropped: stderr was not read)");
@@ -164,6 +204,29 @@ mod tests {
         let text = String::from_utf8(written.iter().flatten().collect()).unwrap();
         assert!(text.contains("record 0\n") && !text.contains("record 3000\n"), "{text}");
         assert!(text.contains("log records were dropped"), "{text}");
+    }
+
+    #[test]
+    fn records_wait_while_something_else_has_the_screen_and_come_out_in_order() {
+        let (open, gate) = channel();
+        drop(open);
+        let (out, written) = channel();
+        let words = LastWords(Some(LogWriter::to(Gated { gate, out }).unwrap()));
+        let writer = words.0.clone().unwrap();
+        let settled = || {
+            let (send, done) = sync_channel(1);
+            writer.queue.send(Item::Mark(send)).unwrap();
+            done.recv().unwrap();
+        };
+        words.hold();
+        writeln!(writer.make_writer(), "one").unwrap();
+        settled();
+        assert!(written.try_recv().is_err(), "the screen was written on");
+        words.release();
+        writeln!(writer.make_writer(), "two").unwrap();
+        settled();
+        let text: Vec<u8> = written.try_iter().flatten().collect();
+        assert_eq!(String::from_utf8(text).unwrap(), "one\ntwo\n");
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod train_auv;
 mod transport;
 mod watch;
 mod watch_replay;
+mod watch_view;
 mod why;
 
 use clap::{Parser, Subcommand};

@@ -1,7 +1,8 @@
-//! SIGINT and SIGTERM, as values.
+//! SIGINT, SIGTERM and SIGHUP, as values.
 
 use crate::supervise::Event;
-use tokio::signal::unix::{SignalKind, signal};
+use std::io;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -52,4 +53,35 @@ pub fn for_supervise() -> (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver
         });
     }
     (send, receive)
+}
+
+/// What ends a command that has something to put in order first, such as the terminal.
+pub struct Leaving {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Leaving {
+    /// Listens from now on; the signals end the process by themselves no more.
+    ///
+    /// # Errors
+    /// When the system takes no handlers.
+    pub fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for one of them; the exit code that a shell shows of a process that it ended.
+    pub async fn signal(&mut self) -> u8 {
+        let number = tokio::select! {
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            _ = self.hangup.recv() => SignalKind::hangup(),
+        };
+        u8::try_from(number.as_raw_value()).map_or(1, |number| 128 + number)
+    }
 }

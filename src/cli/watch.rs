@@ -1,13 +1,16 @@
 //! `podtether watch`: follows a job's log and pages; `--replay` judges a log that is finished.
 
 use super::open::{self, ConfigArgs};
+use super::signals::Leaving;
+use super::watch_view::{self, End, Fixed, Model};
 use super::{logging, print};
 use crate::domain::Usd;
 use crate::error::{Failure, FailureKind};
-use crate::notify::{Notice, NoticeKind, Notifier, SETTLE};
-use crate::ops::{self, LogForm, WatchNote, WatchRequest, WatchStatus};
+use crate::notify::{Notice, NoticeKind, Notifier, SETTLE, SETTLE_IN_HASTE};
+use crate::ops::{self, CloudName, LogForm, WatchNote, WatchRequest, WatchStatus};
 use crate::watch::PlateauRule;
 use crate::watch::metrics::{FamilyName, Pattern};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -61,6 +64,9 @@ pub struct WatchArgs {
     /// The pod's price, for what a stop would have saved.
     #[arg(long, value_name = "USD", requires = "replay", value_parser = dollars)]
     pub(super) usd_per_hour: Option<Usd>,
+    /// Print lines also at a terminal, where a live view is shown otherwise.
+    #[arg(long)]
+    plain: bool,
     /// Print the result as JSON on stdout.
     #[arg(long)]
     pub(super) json: bool,
@@ -109,10 +115,11 @@ impl WatchArgs {
     }
 }
 
-/// Runs it: 0 done, 2 usage, 3 plateau, 4 failure, 5 stall or lost contact.
+/// Runs it: 0 done, 2 usage, 3 plateau, 4 failure, 5 stall or lost contact; 128 and the signal's number when
+/// somebody left it.
 pub fn run(args: &WatchArgs) -> u8 {
     match open::block_on(watched(args)).and_then(|result| result) {
-        Ok(status) => {
+        Ok(Outcome::Watched(status)) => {
             if args.json {
                 print::data(&serde_json::to_string(&status).unwrap_or_default());
             }
@@ -126,6 +133,10 @@ pub fn run(args: &WatchArgs) -> u8 {
             }
             status.process_exit_code.unwrap_or(5)
         }
+        Ok(Outcome::Left(code)) => {
+            print::note("left the watch; the job and the pod go on, and the pod bills");
+            code
+        }
         Err(failure) => {
             let code = open::failed(&failure, args.json);
             // 1 is no exit code of a watch: what could not be reached is lost contact.
@@ -134,7 +145,13 @@ pub fn run(args: &WatchArgs) -> u8 {
     }
 }
 
-async fn watched(args: &WatchArgs) -> Result<WatchStatus, Failure> {
+/// How it ended.
+enum Outcome {
+    Watched(Box<WatchStatus>),
+    Left(u8),
+}
+
+async fn watched(args: &WatchArgs) -> Result<Outcome, Failure> {
     let request = WatchRequest {
         vehicle: args.vehicle.clone(),
         job_id: args.job_id.clone(),
@@ -146,30 +163,102 @@ async fn watched(args: &WatchArgs) -> Result<WatchStatus, Failure> {
         status_path: args.status_path.clone(),
     };
     let start = args.config.start()?;
-    let _log = logging::start(&start.env);
+    let log = logging::start(&start.env);
     let (tether, secrets) = ops::open(&start, open::clock()).await?;
     let notifier = Notifier::new(tether.config(), &start.env, &secrets);
     let vehicle = tether.vehicle(args.vehicle.as_deref())?.name.0;
-    let mut job = args.job_id.clone();
-    let watched = tether
-        .watch(&request, &mut |note| match note {
-            WatchNote::Said(text) => print::note(&format!("  {text}")),
-            WatchNote::Page(verdict) => {
-                print::note(&format!("PAGE: {verdict}"));
-                let id = job.as_deref().unwrap_or("not known");
-                let text = format!("job {id}: {verdict}\nThe watch changes nothing on the pod.");
-                notifier.send(&Notice::of(NoticeKind::Paged, &vehicle, text));
+    let mut teller = Teller { notifier: &notifier, vehicle: &vehicle, job: args.job_id.clone() };
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let is_live = is_terminal && !args.plain && !args.json && start.env.has_cursor();
+    let leaving = is_live.then(Leaving::listen).and_then(Result::ok);
+    let Some(mut leaving) = leaving else {
+        let mut tell = |note| {
+            teller.tell(&note);
+            said(&note);
+        };
+        let watched = tether.watch(&request, &mut tell).await;
+        settled(&notifier, SETTLE).await;
+        return watched.map(|status| Outcome::Watched(Box::new(status)));
+    };
+    let model = Model::new(Fixed {
+        vehicle: vehicle.clone(),
+        is_local: tether.cloud_name() == CloudName::Local,
+        interval: request.interval,
+        stall: request.stall,
+    });
+    let mut last_words = Vec::new();
+    let end = watch_view::show(&tether, &request, model, &log, &mut leaving, &mut |note, shown| {
+        teller.tell(note);
+        if !shown {
+            return said(note);
+        }
+        match note {
+            WatchNote::Round(status) => last_words = vec![format!("  {}", line(status))],
+            WatchNote::Page(verdict) => last_words.push(format!("PAGE: {verdict}")),
+            _ => {}
+        }
+    })
+    .await;
+    // What is to stay in the terminal when the view is gone.
+    last_words.iter().for_each(|words| print::note(words));
+    match end {
+        End::Watched(watched) => {
+            tokio::select! {
+                () = settled(&notifier, SETTLE) => {}
+                _ = leaving.signal() => {}
             }
-            WatchNote::Round(status) => {
-                print::note(&format!("  {}", line(&status)));
-                job = status.job_id.or(job.take());
-            }
-        })
-        .await;
-    for error in notifier.settle(SETTLE).await {
+            watched.map(|status| Outcome::Watched(Box::new(status)))
+        }
+        End::Left(code) => {
+            settled(&notifier, SETTLE_IN_HASTE).await;
+            Ok(Outcome::Left(code))
+        }
+    }
+}
+
+async fn settled(notifier: &Notifier, at_most: Duration) {
+    for error in notifier.settle(at_most).await {
         print::note(&format!("podtether: a page did not get through: {error}"));
     }
-    watched
+}
+
+/// Tells people who are not at this terminal.
+struct Teller<'a> {
+    notifier: &'a Notifier,
+    vehicle: &'a str,
+    job: Option<String>,
+}
+
+impl Teller<'_> {
+    fn tell(&mut self, note: &WatchNote) {
+        let id = self.job.as_deref().unwrap_or("not known");
+        let (kind, text) = match note {
+            WatchNote::Page(verdict) => {
+                let text = format!("job {id}: {verdict}\nThe watch changes nothing on the pod.");
+                (NoticeKind::Paged, text)
+            }
+            WatchNote::Ended => {
+                let text = format!("job {id} succeeded\nThe watch changes nothing on the pod.");
+                (NoticeKind::Ended, text)
+            }
+            WatchNote::Round(status) => {
+                self.job = status.job_id.clone().or(self.job.take());
+                return;
+            }
+            WatchNote::Said(_) | WatchNote::Saw(_) => return,
+        };
+        self.notifier.send(&Notice::of(kind, self.vehicle, text));
+    }
+}
+
+/// A note as a line.
+fn said(note: &WatchNote) {
+    match note {
+        WatchNote::Said(text) => print::note(&format!("  {text}")),
+        WatchNote::Page(verdict) => print::note(&format!("PAGE: {verdict}")),
+        WatchNote::Round(status) => print::note(&format!("  {}", line(status))),
+        WatchNote::Saw(_) | WatchNote::Ended => {}
+    }
 }
 
 /// One round in one line.

@@ -60,6 +60,7 @@ pub const VARIABLES: &[Variable] = &[
     ours(TRANSPORT, "Set by podtether for rsync's remote shell: the file with its settings."),
     ours(XDG_STATE_HOME, "The platform's state folder on Linux."),
     ours("NO_COLOR", "No colours, when set to anything."),
+    ours("TERM", "The terminal's kind; `dumb` has no live view."),
     inherited("HOME", "The home folder, for `~` in paths."),
     inherited("USER", "The login name: the keychain's default account."),
     inherited("LOGNAME", "The login name, when USER is not set."),
@@ -192,6 +193,12 @@ impl Environment {
             Some(state) => Some(state.join("podtether")),
             None => Some(absolute("HOME")?.join(".local/state/podtether")),
         }
+    }
+
+    /// Whether the terminal can move its cursor, by `TERM`: one that is not set or `dumb` cannot.
+    #[must_use]
+    pub fn has_cursor(&self) -> bool {
+        self.text("TERM").is_some_and(|term| term != "dumb")
     }
 
     /// The log filter in `PODTETHER_LOG`.

@@ -13,6 +13,15 @@ pub enum WebhookShape {
 }
 
 impl WebhookShape {
+    /// The word of it, as [`Self::parse`] reads it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ntfy => "ntfy",
+            Self::Slack => "slack",
+        }
+    }
+
     /// The shape of that name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

@@ -2,7 +2,7 @@
 //! arm two fuses or overwrite each other's question.
 
 use super::access::Access;
-use super::order::{self, Order, Reply};
+use super::order::{self, Order, Reply, Telling};
 use super::record::Record;
 use super::seat::{self, Ask, Seat, Seen, What};
 use crate::clock::SharedClock;
@@ -27,6 +27,8 @@ pub struct Arming {
     pub config: PathBuf,
     /// How the provider is reached.
     pub access: Access,
+    /// Where people are told of what it does.
+    pub telling: Telling,
 }
 
 /// The fuse that is wanted.
@@ -303,6 +305,7 @@ async fn start(
             retries: wish.retries,
             spacing_sec: wish.spacing.as_secs(),
             nonce: format!("{:016x}", rand::rng().random::<u64>()),
+            telling: arming.telling.clone(),
         },
         access: arming.access.clone(),
     };

@@ -8,9 +8,12 @@
 
 mod access;
 mod arm;
+mod boot;
 mod fire;
+mod news;
 mod order;
 mod record;
+mod risk;
 mod run;
 mod seat;
 pub mod state;
@@ -23,7 +26,8 @@ pub use arm::{
     extend,
 };
 pub use fire::Attempt;
-pub use order::Order;
+pub use news::{News, NewsKind};
+pub use order::{Order, Telling};
 pub use record::{Proof, Record, Summary, Word};
 pub use run::{fuse, leave_session};
 pub use seat::Seen;

@@ -15,6 +15,17 @@ pub struct Order {
     pub(super) access: Access,
 }
 
+/// Where people are told of what a fuse does; its own process reads the webhook's address when it settles.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Telling {
+    /// On this computer's screen.
+    pub desktop: bool,
+    /// By a webhook of this shape, in the config's word.
+    pub webhook: Option<String>,
+    /// The keychain account of the webhook's address.
+    pub keychain_account: Option<String>,
+}
+
 /// The part that is no secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Terms {
@@ -29,6 +40,7 @@ pub(super) struct Terms {
     pub retries: u32,
     pub spacing_sec: u64,
     pub nonce: String,
+    pub telling: Telling,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -42,6 +54,24 @@ struct Wire {
 }
 
 impl Order {
+    /// Where people are told.
+    #[must_use]
+    pub const fn telling(&self) -> &Telling {
+        &self.terms.telling
+    }
+
+    /// Whether the pod is on the local cloud.
+    #[must_use]
+    pub const fn is_local(&self) -> bool {
+        self.access.is_local
+    }
+
+    /// What must stand in no text.
+    #[must_use]
+    pub fn secrets(&self) -> [Secret; 1] {
+        [self.access.key.clone()]
+    }
+
     /// For the pipe, and for nothing else.
     pub(super) fn to_wire(&self) -> Result<Vec<u8>, serde_json::Error> {
         let Access { base_url, key, is_local, allow_loopback_http, local_state } = &self.access;

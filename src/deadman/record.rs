@@ -3,7 +3,7 @@
 
 use super::fire::Attempt;
 use super::state::Outcome;
-use crate::domain::PodId;
+use crate::domain::{PodId, Usd};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -106,6 +106,12 @@ pub struct Record {
 const ATTEMPTS: usize = 50;
 
 impl Record {
+    /// What the pod costs until it fires, in words and dollars.
+    #[must_use]
+    pub fn at_risk(&self, now: DateTime<Utc>) -> String {
+        super::risk::until_in_words(self.micros_per_hour.map(Usd::from_micros), self.fire_at, now)
+    }
+
     /// Adds an ask.
     pub(super) fn asked(&mut self, attempt: Attempt) {
         if self.attempts.len() >= ATTEMPTS {

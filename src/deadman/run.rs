@@ -2,6 +2,7 @@
 //! and carries out what `state` says. It ends in a summary and in no other way of its own.
 
 use super::fire::{self, Target};
+use super::news::{News, NewsKind, Told};
 use super::order::{Order, Reply};
 use super::record::{Proof, Record, Summary, Word};
 use super::seat::{self, Ask, Seat, What};
@@ -88,7 +89,7 @@ async fn settled(order: Order, clock: SharedClock) -> Result<Fuse, Reply> {
     let mut record = Record {
         pid: std::process::id(),
         process_started_at: begun.wall,
-        boot_id: boot_id(),
+        boot_id: super::boot::id(),
         armed_at: told.armed_at,
         fire_at: told.fire_at,
         hours: hours(told.fire_at - told.armed_at),
@@ -190,20 +191,17 @@ fn file_id(folder: &Path) -> Option<u64> {
     std::fs::metadata(folder).ok().map(|found| found.ino())
 }
 
-fn boot_id() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(text.trim().to_owned())
-}
-
 /// Hours for people; no money is counted in them.
 fn hours(time: TimeDelta) -> f64 {
     time.to_std().map_or(0.0, |time| (time.as_secs_f64() / 3.6).round() / 1000.0)
 }
 
 impl Fuse {
-    /// Runs to its end and returns the exit code.
-    pub async fn run(mut self) -> u8 {
+    /// Runs to its end and returns the exit code. `tell` is told what is worth telling and must return at
+    /// once: the stop waits for nobody.
+    pub async fn run(mut self, tell: &(dyn Fn(&News) + Sync)) -> u8 {
         stand_fast();
+        let (mut told, mut last) = (Told::default(), None);
         let mut effect = Effect::Wait;
         loop {
             let event = match effect {
@@ -212,7 +210,7 @@ impl Fuse {
                     self.event()
                 }
                 Effect::Ask(form) => self.ask(form).await,
-                Effect::Finish(outcome) => return self.end(outcome),
+                Effect::Finish(outcome) => return self.end(outcome, last, tell),
             };
             let step = state::next(&self.state, event, now(&self.clock), self.terms);
             match step.jump {
@@ -227,6 +225,7 @@ impl Fuse {
                 None => {}
             }
             let began = self.state.phase == Phase::Armed && step.state.phase != Phase::Armed;
+            last = told.step(&self.state, &step.state);
             (self.state, effect) = (step.state, step.effect);
             if began && matches!(self.state.phase, Phase::Firing(_)) {
                 tracing::warn!(vehicle = %self.record.vehicle, "the deadline has come: stopping");
@@ -241,6 +240,10 @@ impl Fuse {
             }
             self.record.slept_for_sec = self.state.slept.as_secs();
             self.keep(began || step.jump.is_some() || matches!(event, Event::Extend(_)));
+            if let Some(kind @ (NewsKind::Fires | NewsKind::InVain)) = last {
+                let said = self.record.attempts.last().map_or("", |last| last.message.as_str());
+                tell(&News::of(kind, &self.record, said));
+            }
         }
     }
 
@@ -318,7 +321,7 @@ impl Fuse {
         Event::Asked(asked)
     }
 
-    fn end(self, outcome: Outcome) -> u8 {
+    fn end(self, outcome: Outcome, news: Option<NewsKind>, tell: &(dyn Fn(&News) + Sync)) -> u8 {
         let last = self.record.attempts.last();
         let said = last.map_or_else(String::new, |last| last.message.clone());
         let was_off = self.called_off.as_ref().is_some_and(|(_, pod_is_off)| *pod_is_off);
@@ -333,7 +336,10 @@ impl Fuse {
             ),
         };
         let code = outcome.exit_code();
-        self.leave(outcome, code, outcome.may_still_bill(was_off), message);
+        self.leave(outcome, code, outcome.may_still_bill(was_off), message.clone());
+        if let Some(kind) = news {
+            tell(&News::of(kind, &self.record, &message));
+        }
         code
     }
 

@@ -116,7 +116,7 @@ fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-fn last_summary(folder: &Path) -> Option<Summary> {
+pub(super) fn last_summary(folder: &Path) -> Option<Summary> {
     let entries = std::fs::read_dir(folder).ok()?;
     let is_summary = |name: &str| name.starts_with("deadman-") && name.ends_with(".json");
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());

@@ -3,6 +3,7 @@
 use super::record::{Summary, Word};
 use super::seat::{self, Seen};
 use super::state::Outcome;
+use super::{boot, risk};
 use crate::domain::{DeadmanSeen, Proof, Usd};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -31,6 +32,12 @@ pub struct VehicleStatus {
     /// When the timer of `deadman install` last looked, UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer_tick: Option<DateTime<Utc>>,
+    /// What the pod costs until it fires, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_risk: Option<String>,
+    /// The same in dollars; missing when the price is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usd_at_risk: Option<Usd>,
     /// What it costs when this machine sleeps or is shut down.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub if_it_sleeps: Option<String>,
@@ -44,6 +51,9 @@ pub struct VehicleStatus {
 
 /// A fuse that fires and has not stopped the pod for so long is no good news any more, in seconds.
 const OVERDUE: u64 = 180;
+
+/// How long ago the last one may have ended, in seconds, when its place is taken and nothing is said there.
+const JUST_ENDED: u64 = 5;
 
 /// A fuse that lives looks at the clock at least this often, in seconds.
 const SILENT: u64 = 90;
@@ -94,12 +104,22 @@ pub fn status(vehicle: &str, folder: &Path, now: DateTime<Utc>) -> VehicleStatus
         last_tick: None,
         last_tick_age_sec: None,
         timer_tick: super::timer::last_tick(folder),
+        at_risk: None,
+        usd_at_risk: None,
         if_it_sleeps: None,
         fuse: None,
         last: None,
     };
     let age = |at: DateTime<Utc>| u64::try_from((now - at).num_seconds()).unwrap_or(0);
-    match seat::look(folder) {
+    let seen = match seat::look(folder) {
+        // One that has just ended holds its place for a moment more, as one that is being armed does.
+        Seen::Lives(None) => match seat::last_summary(folder) {
+            Some(last) if age(last.ended_at) <= JUST_ENDED => Seen::Nothing(Some(Box::new(last))),
+            _ => Seen::Lives(None),
+        },
+        seen => seen,
+    };
+    match seen {
         Seen::Lives(None) => bare("not_armed", 0, "one is being armed".to_owned()),
         Seen::Unreadable(why) => bare("LOST", 1, format!("whether one lives is not known: {why}")),
         Seen::Lives(Some(record)) => {
@@ -126,14 +146,14 @@ pub fn status(vehicle: &str, folder: &Path, now: DateTime<Utc>) -> VehicleStatus
                     )
                 }
             };
+            let rate = record.micros_per_hour.map(Usd::from_micros);
             VehicleStatus {
                 fire_at: Some(record.fire_at),
                 last_tick: Some(record.last_tick),
                 last_tick_age_sec: Some(ticked),
-                if_it_sleeps: Some(sleep_risk(
-                    record.micros_per_hour.map(Usd::from_micros),
-                    record.fire_at,
-                )),
+                at_risk: Some(record.at_risk(now)),
+                usd_at_risk: risk::until_it_fires(rate, record.fire_at, now),
+                if_it_sleeps: Some(risk::of_sleep(rate, record.fire_at)),
                 message: format!("{message}; last tick {ticked} s ago"),
                 fuse: Some(*record),
                 ..bare("armed", code, String::new())
@@ -141,8 +161,15 @@ pub fn status(vehicle: &str, folder: &Path, now: DateTime<Utc>) -> VehicleStatus
         }
         Seen::Lost(record) => {
             let due = if record.fire_at <= now { "was due" } else { "is due" };
+            let rate = record.micros_per_hour.map(Usd::from_micros);
+            let cost = risk::since_due(rate, record.fire_at, now);
+            let cost = cost.map_or_else(String::new, |cost| format!(" ({cost} since then)"));
+            let rate = rate.map_or_else(String::new, |rate| format!(" {rate}/h"));
+            let is_of_before = boot::is_another(record.boot_id.as_deref(), boot::id().as_deref());
+            let ended =
+                if is_of_before { "ended with this machine's last boot" } else { "is gone" };
             let message = format!(
-                "process {} is gone without having stopped the pod, which {due} at {} and MAY BILL: arm it again, or `podtether stop --vehicle {vehicle}`",
+                "process {} {ended} without having stopped the pod, which {due} at {}{cost} and MAY BILL{rate}: arm it again, or `podtether stop --vehicle {vehicle}`",
                 record.pid,
                 hour(record.fire_at)
             );
@@ -169,29 +196,6 @@ pub fn status(vehicle: &str, folder: &Path, now: DateTime<Utc>) -> VehicleStatus
     }
 }
 
-/// C03: what it costs that a sleeping machine stops nothing.
-#[must_use]
-pub(super) fn sleep_risk(rate: Option<Usd>, from: DateTime<Utc>) -> String {
-    let rate = rate.map_or_else(|| "an unknown price".to_owned(), |rate| rate.to_string());
-    format!("if this machine sleeps: {rate}/h from {} on until it wakes", hour(from))
-}
-
 fn hour(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%S UTC").to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_risk_of_sleep_is_told_in_dollars_and_from_when() {
-        let at = DateTime::UNIX_EPOCH;
-        let told = sleep_risk(Some(Usd::from_micros(690_000)), at);
-        assert_eq!(
-            told,
-            "if this machine sleeps: $0.69/h from 1970-01-01 00:00:00 UTC on until it wakes"
-        );
-        assert!(sleep_risk(None, at).contains("an unknown price/h"));
-    }
 }

@@ -1,6 +1,7 @@
 //! What a drill notes: a receipt for every fuse, and what each boot has cost.
 
-use super::arm::{Armed, Drill, Strike, Unread};
+use super::armed::Armed;
+use super::step::{Drill, Strike, Unread};
 use crate::domain::{DrillFuse, DrillOutcome, FuseReceipt, Usd};
 use chrono::{DateTime, Utc};
 
@@ -57,11 +58,10 @@ impl Drill<'_> {
     }
 
     /// Notes a fuse that came to nothing, unless something of it is noted already.
-    pub(super) fn came_to_nothing(&mut self, fuse: DrillFuse, in_vain: bool, why: String) {
-        let outcome = if in_vain { DrillOutcome::Failed } else { DrillOutcome::NotTried };
+    pub(super) fn came_to_nothing(&mut self, fuse: DrillFuse, why: String) {
         let is_unread = self.unread.as_ref().is_some_and(|unread| unread.strike.fuse == fuse);
         if !is_unread && self.found.iter().all(|receipt| receipt.fuse != fuse) {
-            self.note(fuse, outcome, why, None, Usd::ZERO);
+            self.note(fuse, DrillOutcome::NotTried, why, None, Usd::ZERO);
         }
     }
 

@@ -3,7 +3,7 @@
 //! behind, and it is written into receipts. Nothing here is a shortcut: the fuses are those of every
 //! day, only their times are short.
 
-mod arm;
+mod armed;
 mod evidence;
 mod found;
 mod net;
@@ -12,6 +12,7 @@ mod pace;
 mod plan;
 mod report;
 mod run;
+mod step;
 
 pub use plan::{DrillPlan, DrillRequest, PlannedBoot};
 pub use report::DrillReport;

@@ -47,7 +47,7 @@ impl Pace {
                 deadline: sec(3),
                 lease: sec(3),
                 after_lease: sec(2),
-                deadman: sec(3),
+                deadman: sec(5),
                 max_wait: sec(3),
                 job: ("sleep 2", sec(2)),
                 grace: sec(30),

@@ -1,14 +1,14 @@
 //! The drill from its plan to its receipts. Whatever goes wrong at whatever step, the pod is stopped
 //! and read back, or it is said that it may still bill.
 
-use super::arm::Drill;
 use super::net::Net;
 use super::pace::Pace;
 use super::plan::{DrillPlan, DrillRequest};
 use super::report::DrillReport;
+use super::step::Drill;
 use crate::deadman::{self, Seen};
 use crate::domain::{UsdPerHour, Vehicle};
-use crate::error::{Failure, FailureKind};
+use crate::error::Failure;
 use crate::ops::{CloudName, Tether, not_armed};
 use crate::supervise::Event;
 use tokio::sync::mpsc;
@@ -98,7 +98,7 @@ async fn go_through(
         }
         if let Some(why) = &why_ended {
             if let Some(fuse) = boot.fuse {
-                drill.came_to_nothing(fuse, false, why.clone());
+                drill.came_to_nothing(fuse, why.clone());
             }
             continue;
         }
@@ -111,13 +111,11 @@ async fn go_through(
         };
         let was_on = drill.is_on();
         if let Err((event, failure)) = result {
-            // What the pod itself could not arm has failed; what did not come to that was not tried.
-            let in_vain = failure.as_ref().is_some_and(|f| f.kind == FailureKind::PodCommand);
             let why =
                 failure.map_or_else(|| "the drill was ended by a signal".to_owned(), |f| f.message);
             tell(format!("  {name}: {why}"));
             if let Some(fuse) = boot.fuse {
-                drill.came_to_nothing(fuse, in_vain, why.clone());
+                drill.came_to_nothing(fuse, why.clone());
             }
             drill.give_up_unread(&why, tell);
             if drill.is_foreign || event == Event::Leave {

@@ -12,7 +12,7 @@ pub use notice::{Message, Notice, NoticeKind, TEXT_MAX};
 pub use threshold::Threshold;
 pub use webhook::{Webhook, WebhookError};
 
-use crate::config::{CloudChoice, Config, Environment};
+use crate::config::{CloudChoice, Config, Environment, Notify};
 use crate::secret::Secret;
 use channel::{Channel, Target};
 use futures_util::future::join_all;
@@ -58,18 +58,30 @@ impl Notifier {
     /// of every text.
     #[must_use]
     pub fn new(config: &Config, env: &Environment, secrets: &[Secret]) -> Self {
-        let desktop = config.notify.desktop.then(|| {
+        let is_local = matches!(config.cloud, CloudChoice::Local { .. });
+        Self::of(&config.notify, config.keychain_account.clone(), is_local, env, secrets)
+    }
+
+    /// The same where there is no config to ask: `account` is the keychain's.
+    #[must_use]
+    pub fn of(
+        notify: &Notify,
+        account: Option<String>,
+        is_local: bool,
+        env: &Environment,
+        secrets: &[Secret],
+    ) -> Self {
+        let desktop = notify.desktop.then(|| {
             let desktop = Desktop::new(Screen::of_this_system(), env);
             Channel::start("desktop", Target::Desktop(desktop))
         });
-        let webhook = config.notify.webhook.map(|shape| {
-            let account = config.keychain_account.clone();
-            Channel::start("webhook", Target::webhook(shape, env.clone(), account))
-        });
+        let webhook = notify
+            .webhook
+            .map(|shape| Channel::start("webhook", Target::webhook(shape, env.clone(), account)));
         let key = env.api_key().cloned();
         Self {
             channels: desktop.into_iter().chain(webhook).collect(),
-            is_local: matches!(config.cloud, CloudChoice::Local { .. }),
+            is_local,
             secrets: secrets.iter().cloned().chain(key).collect(),
         }
     }
@@ -91,7 +103,9 @@ impl Notifier {
         self.channels.is_empty()
     }
 
-    /// Queues a notice and returns at once. What becomes of it is told by [`Self::settle`] and the log.
+    /// Queues a notice and returns at once. One that is lost on the way is sent again a few times, with
+    /// growing pauses, as long as the command goes on. What becomes of it is told by [`Self::settle`] and
+    /// the log.
     pub fn send(&self, notice: &Notice) {
         if !self.is_silent() {
             let message = notice.written(self.is_local, &self.secrets);

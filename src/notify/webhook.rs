@@ -43,6 +43,22 @@ pub enum WebhookError {
     },
 }
 
+impl WebhookError {
+    /// Whether another try may get through: not when the receiver said no to this notice. One that was
+    /// not answered may have arrived, and arrives twice then; that is better than not at all.
+    #[must_use]
+    pub fn may_be_sent_again(&self) -> bool {
+        match self {
+            Self::BadAddress { .. } | Self::Client(_) => false,
+            Self::NoAnswer { .. } => true,
+            Self::Answered { status, .. } => {
+                let for_now = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
+                status.is_server_error() || for_now.contains(status)
+            }
+        }
+    }
+}
+
 /// A webhook that can be sent to.
 pub struct Webhook {
     client: Client,

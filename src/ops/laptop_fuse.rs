@@ -112,6 +112,12 @@ impl Tether {
             JobEnd::Left | JobEnd::AutoStop => Duration::ZERO,
         };
         let fires = over.max(job + CAPTURE).saturating_add(MARGIN + DeadmanSeen::STOP);
+        // The launch extends the laptop's: what that may cost stands under its own name.
+        let what = if fires > not_before && fires.saturating_sub(job) > within {
+            "the laptop's fuse, which this launch extends".to_owned()
+        } else {
+            what
+        };
         let (within, not_before) = (within.max(fires.saturating_sub(job)), not_before.max(fires));
         Fuse::Proven { what, within, not_before }
     }

@@ -6,7 +6,7 @@ use crate::clock::SharedClock;
 use crate::cloud::local;
 use crate::cloud::runpod::{LOCAL_KEY_PREFIX, RunPod, RunPodOptions};
 use crate::config::{self, CloudChoice, Config, Environment};
-use crate::deadman::{Access, Arming};
+use crate::deadman::{Access, Arming, Telling};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::key_source;
 use crate::ledger::{Ledger, project_folder};
@@ -65,6 +65,11 @@ fn arming(config: &Config, start: &Start, options: &RunPodOptions) -> Arming {
             is_local: options.is_local,
             allow_loopback_http: options.allow_loopback_http,
             local_state,
+        },
+        telling: Telling {
+            desktop: config.notify.desktop,
+            webhook: config.notify.webhook.map(|shape| shape.as_str().to_owned()),
+            keychain_account: config.keychain_account.clone(),
         },
     }
 }

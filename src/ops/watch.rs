@@ -1,7 +1,9 @@
 //! The thin loop around the machine of a watch: looks at the job, its log, its GPU and its pod, and keeps the
 //! status file true. It changes nothing at the provider and nothing on the pod.
 
+use super::log_form::LogForm;
 use super::probe::{LONG, live_jobs};
+use super::watch_sight::WatchSight;
 use super::watch_status::{Artifacts, Kept, Resume, WatchSpec, WatchStatus};
 use super::{Tether, run_job};
 use crate::domain::{JobId, Pod, Vehicle};
@@ -9,39 +11,15 @@ use crate::error::{Failure, FailureKind};
 use crate::plan::LiveJobs;
 use crate::pod::JobLook;
 use crate::pod::jobs::LogSlice;
-use crate::watch::metrics::{FamilyName, Pattern};
+use crate::secret::scrub;
 use crate::watch::state::{self, Effect, Event, Look, State, Terms};
-use crate::watch::{LogReading, PlateauRule, Verdict};
+use crate::watch::{LogReading, LogTail, PlateauRule, Verdict};
 use chrono::TimeDelta;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// How much of the log one look takes.
 const LOOK_BYTES: u32 = 256 * 1024;
-
-/// How the log's numbers are to be read.
-#[derive(Clone, Debug, Default)]
-pub enum LogForm {
-    /// By whatever family it shows to be.
-    #[default]
-    Any,
-    /// As one family.
-    Family(FamilyName),
-    /// By an expression of the user's.
-    Pattern(Pattern),
-}
-
-impl LogForm {
-    /// A reading that has not read anything.
-    #[must_use]
-    pub fn reading(&self) -> LogReading {
-        match self {
-            Self::Any => LogReading::new(),
-            Self::Family(family) => LogReading::of(*family),
-            Self::Pattern(pattern) => LogReading::of_pattern(pattern.clone()),
-        }
-    }
-}
 
 /// What is asked of a watch.
 #[derive(Clone, Debug)]
@@ -69,10 +47,14 @@ pub struct WatchRequest {
 pub enum WatchNote {
     /// Something happened, in a sentence.
     Said(String),
+    /// What a look saw, for a screen.
+    Saw(Box<WatchSight>),
     /// A round is over.
     Round(Box<WatchStatus>),
     /// People are to be told.
     Page(Verdict),
+    /// The job was seen to end well, for the first time.
+    Ended,
 }
 
 impl Tether {
@@ -138,6 +120,7 @@ impl Tether {
             state: State::new(now, job.is_some()),
             reading: request.form.reading(),
             offset: 0,
+            tail: LogTail::default(),
             gpu_percent: None,
             status,
         };
@@ -168,6 +151,8 @@ struct Watching<'a> {
     reading: LogReading,
     /// How far the log was read by this process.
     offset: u64,
+    /// The end of its log, for people.
+    tail: LogTail,
     /// The busiest GPU in percent, as the last look at the job saw it.
     gpu_percent: Option<u32>,
     status: WatchStatus,
@@ -211,6 +196,9 @@ impl Watching<'_> {
             waits = true;
             let now = self.tether.clock.now();
             let (state, effects) = state::next(&self.state, &event, now, terms);
+            if self.state.verdict().is_none() && state.verdict() == Some(&Verdict::Done) {
+                tell(WatchNote::Ended);
+            }
             self.state = state;
             let is_over = self.record(&effects);
             if let Err(error) = self.status.write() {
@@ -293,10 +281,11 @@ impl Watching<'_> {
         let Some(job) = self.job.clone() else { return Event::Discovered(false) };
         let job = JobLook { id: &job, max_bytes: LOOK_BYTES, offset: Some(self.offset) };
         let looked = self.tether.look_at_job(&self.vehicle, pod, job, LONG).await;
-        let status = match looked {
-            Ok((status, seen)) => {
-                self.gpu_percent = seen.pod.gpus.iter().filter_map(|gpu| gpu.percent).max();
-                status
+        let (status, seen) = match looked {
+            Ok((status, look)) => {
+                let seen = self.tether.sight_of_pod(&self.vehicle, pod, &look);
+                self.gpu_percent = seen.gpu_percent;
+                (status, seen)
             }
             Err(failure) => {
                 tell(WatchNote::Said(format!("the pod did not answer: {}", failure.message)));
@@ -311,10 +300,12 @@ impl Watching<'_> {
         if log.size < self.offset {
             // Another log under the same name: it is read from its start.
             (self.reading, self.offset) = (self.request.form.reading(), 0);
+            self.tail = LogTail::default();
             return self.seen(&status, Vec::new(), true, false);
         }
         let before = self.reading.position().map(|at| at.iteration);
         let mut blocks = self.reading.push(&log.bytes);
+        self.tail.push(&log.bytes);
         self.offset = log.next_offset();
         // A log that gives nothing is not asked again at once.
         let at_end = self.offset >= log.size || log.bytes.is_empty();
@@ -324,7 +315,17 @@ impl Watching<'_> {
         let progressed =
             !blocks.is_empty() || self.reading.position().map(|at| at.iteration) != before;
         let points = blocks.iter().filter_map(|block| Some((block.iteration, block.mean_reward?)));
-        self.seen(&status, points.collect(), progressed, at_end)
+        let points: Vec<(u64, f64)> = points.collect();
+        tell(WatchNote::Saw(Box::new(WatchSight {
+            at: self.tether.clock.now(),
+            job: status.state,
+            points: points.clone(),
+            log: self.tail.lines(|line| scrub(line, &[])),
+            log_age: status.log_age,
+            eta: self.reading.position().and_then(|at| at.eta),
+            pod: seen,
+        })));
+        self.seen(&status, points, progressed, at_end)
     }
 
     fn seen(

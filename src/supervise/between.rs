@@ -49,7 +49,7 @@ impl Run<'_> {
                 }
             }
             if let Some(trouble) = round.trouble {
-                tracing::info!(%trouble, "results did not come while the job ran");
+                tell(Note::Said(format!("not home yet: {trouble}; asked again later")));
             }
         }
     }

@@ -18,10 +18,11 @@ pub(super) async fn arm(
     if let Some(armed) = tether.cover(vehicle, pod, until).await? {
         let record = &armed.record;
         tell(Note::Said(format!(
-            "laptop's fuse: {}, process {}, fires at {}",
+            "laptop's fuse: {}, process {}, fires at {}; {}",
             record.proof.in_words(),
             record.pid,
-            record.fire_at.format("%Y-%m-%d %H:%M UTC")
+            record.fire_at.format("%Y-%m-%d %H:%M UTC"),
+            record.at_risk(tether.clock().now())
         )));
     }
     Ok(())

@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_secs(900);
 pub(super) struct Round {
     files: u64,
     bytes: u64,
-    /// What did not come and why; only a note, because the last pull asks again.
+    /// What did not come and why, when that is news; only a note, because the last pull asks again.
     pub trouble: Option<String>,
 }
 
@@ -34,6 +34,8 @@ pub(super) struct Meanwhile<'a> {
     /// When the present one was begun, on the monotonic clock.
     begun: Duration,
     in_vain: u32,
+    /// What was in the way last.
+    trouble: Option<String>,
     at_work: Option<Pin<Box<dyn Future<Output = Round> + Send + 'a>>>,
 }
 
@@ -49,7 +51,17 @@ impl<'a> Meanwhile<'a> {
         let every = options.pull_every;
         let due = tether.clock().monotonic() + every;
         let begun = Duration::ZERO;
-        Self { tether, vehicle, folders, every, due, begun, in_vain: 0, at_work: None }
+        Self {
+            tether,
+            vehicle,
+            folders,
+            every,
+            due,
+            begun,
+            in_vain: 0,
+            trouble: None,
+            at_work: None,
+        }
     }
 
     /// Returns when a round is over. Dropping it loses nothing: the round goes on with the next call.
@@ -64,12 +76,17 @@ impl<'a> Meanwhile<'a> {
                 self.at_work.insert(Box::pin(pull))
             }
         };
-        let round = at_work.await;
+        let mut round = at_work.await;
         self.at_work = None;
         let now = clock.monotonic();
         let took = now.saturating_sub(self.begun);
         self.in_vain = if round.trouble.is_some() { self.in_vain.saturating_add(1) } else { 0 };
         self.due = now + pause(self.every, took, self.in_vain);
+        let trouble = round.trouble.take();
+        if trouble != self.trouble {
+            round.trouble.clone_from(&trouble);
+            self.trouble = trouble;
+        }
         round
     }
 

@@ -7,7 +7,7 @@ use super::options::{Note, Options, ResumeOptions};
 use super::patience::{self, MAX_STOPS, later};
 use super::run::{Run, Signals, save};
 use super::state::{State, Terms};
-use super::summary::Summary;
+use super::summary::{Mode, Summary};
 use super::vigil;
 use crate::domain::{Ceiling, JobId, JobState, Pod, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
@@ -71,8 +71,11 @@ pub async fn resume(
         stop_for: patience::stop_for(tether.settings().off),
     };
     let asked_for = summary.spec.max_runtime_sec;
-    let ceiling = Ceiling::new("max_runtime_sec", asked_for, vehicle.timeouts.job)
-        .unwrap_or(vehicle.timeouts.job);
+    let default = match summary.mode {
+        Mode::Job => vehicle.timeouts.job,
+        Mode::Training => vehicle.timeouts.training,
+    };
+    let ceiling = Ceiling::new("max_runtime_sec", asked_for, default).unwrap_or(default);
     let was_seen = summary.state.is_some();
     let mut run = Run::new(tether, &options, (&vehicle, &pod, &id, ceiling), terms, summary);
     if let Some(at) = written_at {
@@ -187,6 +190,7 @@ async fn end_off(
     }
     let succeeded = summary.state.as_deref() == Some(JobState::Succeeded.as_str());
     summary.pod_may_still_be_running = false;
+    fuse::call_off(tether, vehicle, false, tell).await;
     summary.ended_at = Some(tether.clock().now());
     summary.process_exit_code = Some(if was_whole && succeeded { 0 } else { 1 });
     fuse::call_off(tether, vehicle, false, tell).await;

@@ -42,9 +42,11 @@ impl Risk {
         if self.told.as_ref().is_some_and(|told| !told.is_outdated_by(&seen)) {
             return None;
         }
-        self.told = Some(seen);
+        let is_first = self.told.replace(seen).is_none();
+        // C03: nothing that a program holds keeps a closed laptop awake.
+        let lid = if is_first { "; a closed lid is sleep, whatever holds sleep off" } else { "" };
         let armed = if self.armed.is_empty() { "nothing".into() } else { self.armed.join(", ") };
-        Some(format!("{}; armed: {armed}", asleep.text))
+        Some(format!("{}; armed: {armed}{lid}", asleep.text))
     }
 }
 
@@ -79,7 +81,12 @@ mod tests {
             risk.look(&[fuse(state)], &bill(seconds), now)
         };
         let first = look(FuseState::Armed, Some(3_600), 0);
-        assert_eq!(first.as_deref(), Some("if this laptop sleeps: …; armed: watchdog"));
+        assert_eq!(
+            first.as_deref(),
+            Some(
+                "if this laptop sleeps: …; armed: watchdog; a closed lid is sleep, whatever holds sleep off"
+            )
+        );
         assert_eq!(look(FuseState::Armed, Some(3_000), 10), None, "the same hour of the day");
         assert_eq!(look(FuseState::Armed, Some(3_600), 14), None, "a lease was renewed");
         assert!(look(FuseState::Armed, Some(7_200), 15).is_some());

@@ -181,7 +181,9 @@ async fn a_laptops_fuse_that_was_killed_fails_and_the_next_one_is_tried() {
     let child = command(&fixture, &["--fuses", "deadman,supervise"]).spawn().unwrap();
     let file = fixture.path("logs/deadman.pid");
     let record = || serde_json::from_slice::<Value>(&fs::read(&file).ok()?).ok();
-    fixture.until("the fuse", async || record().is_some()).await;
+    // Armed once its key is proven, and due seconds later.
+    let is_armed = |record: Value| record["proof"]["stop"] == "proven";
+    fixture.until("the fuse", async || record().is_some_and(is_armed)).await;
     let pid = i32::try_from(record().unwrap()["pid"].as_u64().unwrap()).unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     let (code, report) = ended(child).await;

@@ -23,6 +23,8 @@ pub enum Mood {
     Takes,
     /// With this status and a body that says the whole request back.
     Says(u16),
+    /// So many times like that, and then it takes them.
+    SaysFirst(usize, u16),
     /// Not at all, until the sender gives up.
     Hangs,
 }
@@ -89,14 +91,15 @@ async fn receive(
         at: chrono::Utc::now(),
         over_at: None,
     };
-    let over = {
+    let (over, place) = {
         let mut all = receiver.received.lock().unwrap();
         all.push(received);
-        Over(Arc::clone(&receiver.received), all.len() - 1)
+        (Over(Arc::clone(&receiver.received), all.len() - 1), all.len())
     };
     let answer = match receiver.mood {
         Mood::Takes => (StatusCode::OK, "ok".to_owned()),
-        Mood::Says(status) => {
+        Mood::SaysFirst(count, _) if place > count => (StatusCode::OK, "ok".to_owned()),
+        Mood::Says(status) | Mood::SaysFirst(_, status) => {
             (StatusCode::from_u16(status).unwrap(), format!("no such hook: {path_and_query}"))
         }
         Mood::Hangs => std::future::pending().await,

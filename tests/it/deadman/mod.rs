@@ -4,6 +4,7 @@
 mod bad_days;
 mod in_verbs;
 mod one_fuse;
+mod telling;
 mod timer;
 
 use crate::flows::fixture::{Fixture, VEHICLE};

@@ -4,7 +4,7 @@
 use super::twin::{CEILING, Daemon, Inside};
 use crate::local_cloud::program;
 use podtether::apply::{OffSettings, Settings};
-use podtether::clock::SystemClock;
+use podtether::clock::{SharedClock, SystemClock};
 use podtether::cloud::local::{RunningCloud, find};
 use podtether::config::Environment;
 use podtether::ledger::{Ledger, project_folder};
@@ -164,7 +164,17 @@ impl Fixture {
         self.tether_from(&self.config_file(), path).await
     }
 
+    /// The same with clocks of the test's own.
+    pub async fn tether_on(&self, clock: SharedClock) -> Tether {
+        let path = std::env::var_os("PATH").unwrap();
+        self.tether_with(&self.config_file(), path, clock).await
+    }
+
     async fn tether_from(&self, config: &Path, path: OsString) -> Tether {
+        self.tether_with(config, path, SystemClock::shared()).await
+    }
+
+    async fn tether_with(&self, config: &Path, path: OsString, clock: SharedClock) -> Tether {
         let home = self.path("").into_os_string();
         let start = Start {
             config: Some(config.to_owned()),
@@ -172,7 +182,7 @@ impl Fixture {
             cwd: self.path(""),
             program: program().to_owned(),
         };
-        let (tether, _) = ops::open(&start, SystemClock::shared()).await.unwrap();
+        let (tether, _) = ops::open(&start, clock).await.unwrap();
         tether.with_settings(QUICK)
     }
 

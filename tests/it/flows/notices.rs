@@ -93,7 +93,35 @@ async fn a_broken_channel_changes_nothing_but_the_list_of_errors() {
         assert!(said.len() == 1 && said[0].contains(word), "{address}: {said:?}");
         assert!(!format!("{outcome:?}").contains("MARKERMARKER"), "{outcome:?}");
     }
-    assert_eq!(broken.received().len(), 2);
+    // Each was sent again, and none without end.
+    let tags = broken.tags();
+    for kind in ["ended", "stopped"] {
+        let sent = tags.iter().filter(|tag| *tag == kind).count();
+        assert!((2..=5).contains(&sent), "{kind}: {tags:?}");
+    }
+}
+
+/// A receiver that is away for a moment costs nothing but that moment: the notice is sent again, in order,
+/// and nobody is told of the try that was lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notice_that_was_lost_is_sent_again() {
+    let fixture = told();
+    let receiver = Receiver::start(Mood::SaysFirst(1, 503)).await;
+    let outcome = supervised(&fixture, &format!("{}/topic", receiver.base), &[]).await;
+    assert_eq!(outcome.code, 0, "{outcome:#?}");
+    assert_eq!(receiver.tags(), ["ended", "ended", "stopped"]);
+    assert_eq!(troubles(&outcome), [""; 0]);
+}
+
+/// What says no to a notice is not asked again: the address or the notice is wrong, and stays so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notice_that_was_refused_is_not_sent_again_and_told_once() {
+    let fixture = told();
+    let receiver = Receiver::start(Mood::Says(404)).await;
+    let outcome = supervised(&fixture, &format!("{}/topic", receiver.base), &[]).await;
+    assert_eq!(outcome.code, 0, "{outcome:#?}");
+    assert_eq!(receiver.tags(), ["ended", "stopped"]);
+    assert_eq!(troubles(&outcome).len(), 1, "{outcome:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,6 +248,16 @@ async fn a_watch_pages_by_the_webhook() {
     assert_eq!(receiver.tags(), ["paged"]);
     let words = receiver.received()[0].body["message"].as_str().unwrap().to_owned();
     assert!(words.contains(&id) && words.contains("disk full"), "{words}");
+
+    // A job that ends well is told too, once: a watch that is started again has seen it end.
+    let request = podtether::ops::RunJobRequest { command: "true".to_owned(), ..request };
+    let id = tether.run_job(&request).await.unwrap().job_id;
+    let arguments = ["watch", "--interval", "1", "--job-id", &id];
+    for _ in 0..2 {
+        let (code, said) = podtether(&fixture, &arguments, &[(URL, &address)]).await;
+        assert_eq!(code, 0, "{said}");
+    }
+    assert_eq!(receiver.tags(), ["paged", "ended"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -59,3 +59,27 @@ async fn sigint_once_captures_and_stops() {
     assert_eq!(std::fs::read_to_string(here).unwrap(), "begun\n");
     assert_eq!(fixture.status().await, "EXITED");
 }
+
+/// Whoever asks for an end while the plan is made wants no launch.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_before_the_launch_launches_nothing() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let (before, changes) = (fixture.requests().len(), fixture.changes().len());
+    let run = Run::of(&fixture, WAITS, &[]);
+    fixture.until("the first look", async || fixture.requests().len() > before).await;
+    run.signal(Signal::INT);
+    let outcome = run.end().await;
+    assert_eq!(outcome.code, 6, "{outcome:#?}");
+    let summary = outcome.file();
+    assert!(summary["reason"].as_str().unwrap().contains("before anything was launched"));
+    let told = ["job_id", "refused", "pod_may_still_be_running"].map(|key| summary[key].clone());
+    assert_eq!(json!(told), json!([null, false, true]));
+    assert!(!fixture.volume().join("jobs").exists());
+    let is_stop = |change: &super::fixture::Request| {
+        change.body["action"] == "stop" && !change.path.contains("podtetherprobe")
+    };
+    assert!(!fixture.changes()[changes..].iter().any(is_stop));
+    assert_eq!(fixture.status().await, "RUNNING");
+}

@@ -76,7 +76,7 @@ async fn end(child: Child) -> Watched {
     Watched { code: output.status.code().unwrap_or(-1), status, stderr }
 }
 
-async fn job(tether: &Tether, command: &str) -> String {
+pub async fn job(tether: &Tether, command: &str) -> String {
     let request = RunJobRequest {
         name: "train".to_owned(),
         command: format!("{FUNCTIONS}{command}"),
@@ -85,7 +85,7 @@ async fn job(tether: &Tether, command: &str) -> String {
     tether.run_job(&request).await.unwrap().job_id
 }
 
-fn status_file(fixture: &Fixture, job: &str) -> PathBuf {
+pub fn status_file(fixture: &Fixture, job: &str) -> PathBuf {
     fixture.path("logs").join(format!("watch-{job}.json"))
 }
 

@@ -1,18 +1,18 @@
 //! One step: boots the pod, reads what the boot before left, arms one fuse and waits for it to strike.
 
+use super::armed::{Armed, NotArmed};
 use super::evidence;
 use super::net::Net;
 use super::off::{make_off, wait_off};
 use super::pace::Pace;
-use crate::deadman::{self, Seen, Wish};
+use crate::deadman::{self, Seen};
 use crate::domain::{
     Circumstances, DrillFuse, DrillOutcome, FailureDomain, FuseReceipt, JobId, Pod, PodId, Usd,
     UsdPerHour, Vehicle,
 };
 use crate::error::{Failure, FailureKind};
 use crate::notify::Notifier;
-use crate::ops::{EnsureRequest, EnsureStatus, RunJobRequest, Tether, not_armed};
-use crate::pod::watchdog::WatchdogState;
+use crate::ops::{EnsureRequest, EnsureStatus, RunJobRequest, Tether};
 use crate::supervise::{self, Note, Options};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::time::Duration;
@@ -58,15 +58,6 @@ pub(super) struct Strike {
     pub due_at: DateTime<Utc>,
     pub off_at: DateTime<Utc>,
     pub job: Option<JobId>,
-}
-
-/// A fuse that is armed.
-pub(super) struct Armed {
-    pub at: DateTime<Utc>,
-    pub due: DateTime<Utc>,
-    job: Option<JobId>,
-    /// Of the laptop's fuse.
-    nonce: Option<String>,
 }
 
 impl<'a> Drill<'a> {
@@ -182,10 +173,17 @@ impl<'a> Drill<'a> {
         pod: &Pod,
         tell: &mut (dyn FnMut(String) + Send),
     ) -> Result<(), Failure> {
+        let armed = match self.arm(fuse, pod).await {
+            Ok(armed) => armed,
+            Err(NotArmed::Otherwise(failure)) => return Err(failure),
+            Err(NotArmed::InVain(why)) => {
+                self.note(fuse, DrillOutcome::Failed, why, None, Usd::ZERO);
+                return Ok(());
+            }
+        };
         if fuse == DrillFuse::Supervise {
-            return self.supervised(pod, tell).await;
+            return self.supervised(pod, &armed, tell).await;
         }
-        let armed = self.arm(fuse, pod).await?;
         tell(format!("  {} is armed, due at {}", fuse.as_str(), armed.due.format("%H:%M:%S UTC")));
         let until = armed.due + delta(self.pace.grace);
         let folder = &self.vehicle.local_log_dir;
@@ -217,72 +215,6 @@ impl<'a> Drill<'a> {
         Ok(())
     }
 
-    /// Arms one fuse and holds every other one off.
-    async fn arm(&self, fuse: DrillFuse, pod: &Pod) -> Result<Armed, Failure> {
-        let (terms, after_lease) = self.pace.watchdog(fuse);
-        // It counts from some moment of this call: the earliest is taken, so that no strike looks quicker
-        // than it was.
-        let mut at = self.now();
-        let armed = self.tether.arm_for_a_drill(self.vehicle, pod, terms, after_lease).await;
-        let is_watchdogs = matches!(
-            fuse,
-            DrillFuse::WatchdogIdle | DrillFuse::WatchdogDeadline | DrillFuse::Lease
-        );
-        match armed {
-            Ok(report) if is_watchdogs && report.state == WatchdogState::Dead => {
-                let message = format!("the watchdog cannot stop the pod: {report}");
-                return Err(Failure::new(FailureKind::PodCommand, message, "look at the pod"));
-            }
-            Ok(_) => {}
-            // It may have struck before the answer was here; then the pod is off, and its notice tells.
-            Err(failure)
-                if is_watchdogs
-                    && matches!(
-                        failure.kind,
-                        FailureKind::SshUnreachable | FailureKind::Timeout
-                    ) => {}
-            Err(failure) => return Err(failure),
-        }
-        let mut job = None;
-        let mut nonce = None;
-        let mut due = at + delta(self.pace.due(fuse));
-        match fuse {
-            DrillFuse::AutoStop => {
-                let request = RunJobRequest {
-                    name: "drill-auto-stop".into(),
-                    command: self.pace.job.0.into(),
-                    auto_stop: true,
-                    max_runtime_sec: Some(60),
-                    vehicle: Some(self.vehicle.name.0.clone()),
-                    ..RunJobRequest::default()
-                };
-                let launched = self.tether.run_job(&request).await?;
-                job = JobId::parse(&launched.job_id);
-                at = self.now();
-                due = at + delta(self.pace.due(fuse));
-            }
-            DrillFuse::Lease => {
-                at = self.now();
-                due = at + delta(self.pace.due(fuse));
-                self.tether.renew_lease(self.vehicle, pod, self.pace.lease).await?;
-            }
-            DrillFuse::Deadman => {
-                at = self.now();
-                due = at + delta(self.pace.due(fuse));
-                let mut wish = Wish::new(self.vehicle, due);
-                wish.pod = Some(pod.id.clone());
-                wish.usd_per_hour = Some(self.rate.per_hour());
-                wish.spacing = Duration::from_secs(60);
-                let armed =
-                    deadman::ensure_armed(self.net.arming(), &wish, self.tether.clock()).await;
-                let record = armed.map_err(|error| not_armed(&error))?.record;
-                (nonce, due) = (Some(record.nonce), record.fire_at);
-            }
-            DrillFuse::WatchdogIdle | DrillFuse::WatchdogDeadline | DrillFuse::Supervise => {}
-        }
-        Ok(Armed { at, due, job, nonce })
-    }
-
     /// Waits for the summary of the laptop's fuse, which reads the pod back by itself.
     async fn deadman_left(&self, nonce: Option<&str>) -> Result<String, String> {
         let mut waited = Duration::ZERO;
@@ -303,10 +235,10 @@ impl<'a> Drill<'a> {
     async fn supervised(
         &mut self,
         pod: &Pod,
+        armed: &Armed,
         tell: &mut (dyn FnMut(String) + Send),
     ) -> Result<(), Failure> {
         let fuse = DrillFuse::Supervise;
-        let armed = self.arm(fuse, pod).await?;
         let options = Options {
             job: RunJobRequest {
                 name: "drill-supervise".into(),
@@ -348,7 +280,7 @@ impl<'a> Drill<'a> {
             Err(why) => {
                 let said = evidence::of_supervise(&summary).unwrap_or_else(|said| said);
                 let observed = format!("the pod was not off after it: {why}; {said}");
-                self.note(fuse, DrillOutcome::Failed, observed, Some(&armed), Usd::ZERO);
+                self.note(fuse, DrillOutcome::Failed, observed, Some(armed), Usd::ZERO);
             }
         }
         Ok(())
@@ -378,6 +310,6 @@ impl<'a> Drill<'a> {
     }
 }
 
-fn delta(time: Duration) -> TimeDelta {
+pub(super) fn delta(time: Duration) -> TimeDelta {
     TimeDelta::from_std(time).unwrap_or(TimeDelta::MAX)
 }
