@@ -141,8 +141,8 @@ pub struct Summary {
     pub pulled: Pulled,
     /// Whether what was brought home is whole, checked against the pod's manifest.
     pub capture_complete: bool,
-    /// Of a training: what its run has left, as far as it is home.
-    #[serde(default)]
+    /// Of a training: what its run has left, as far as it is home; missing otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results: Option<Results>,
     /// What was spent.
     #[serde(skip_deserializing)]
