@@ -1,7 +1,7 @@
 //! Values that are made of several: lists of texts, commands, ranges.
 
 use super::keys::Key;
-use super::read::{Wrong, shown, text_of};
+use super::node_text::{Wrong, shown, text_of};
 use super::value::Check;
 use super::yaml::{self, Node};
 

@@ -13,6 +13,7 @@ mod error;
 mod find;
 mod identity;
 mod keys;
+mod node_text;
 mod notify;
 mod paths;
 mod read;

@@ -2,6 +2,7 @@
 
 use super::error::{Problems, nearest};
 use super::keys::{Key, Kind, Unit};
+use super::node_text::{Wrong, shown, text_of};
 use super::yaml::{self, Node};
 use super::{FuseHours, composite, keys};
 use crate::domain::Usd;
@@ -177,9 +178,6 @@ fn instead_of(name: &str, prefix: &str, known: &[&'static Key]) -> String {
     nearest(name, here)
 }
 
-/// A value's faults: suffix of the key, line, what is wrong, what would do.
-pub(super) type Wrong = Vec<(String, u64, String, String)>;
-
 fn check(node: &Node, key: &Key) -> Result<Value, Wrong> {
     let wrong = |what: String, fix: String| vec![(String::new(), node.at.line, what, fix)];
     if node.value == yaml::Value::Null {
@@ -336,37 +334,5 @@ fn strangers(node: &Node) -> Result<Value, Wrong> {
             .into_iter()
             .map(|problem| (format!(".{}", problem.key), problem.line, problem.what, problem.fix))
             .collect()),
-    }
-}
-
-/// A scalar's text: a text as it is, a number or boolean as it was written, so that a pod may be
-/// called 42 and a CUDA version 12.10.
-pub(super) fn text_of(node: &Node) -> Option<&str> {
-    match &node.value {
-        yaml::Value::Text(text) => Some(text),
-        yaml::Value::Number | yaml::Value::Bool => Some(&node.source),
-        yaml::Value::Null | yaml::Value::List(_) | yaml::Value::Map(_) => None,
-    }
-}
-
-/// A value as it was written, cut to 80 characters, without what looks like a key.
-pub(super) fn shown(node: &Node) -> String {
-    match &node.value {
-        yaml::Value::Map(_) => "a mapping".to_owned(),
-        yaml::Value::List(_) => "a list".to_owned(),
-        yaml::Value::Null => "nothing".to_owned(),
-        _ => {
-            // No key takes an address, and that of a webhook is a secret as a whole.
-            if node.source.contains("://") {
-                return "an address (not shown)".to_owned();
-            }
-            let clean = crate::secret::scrub(&node.source, &[]);
-            let mut short: String =
-                clean.chars().map(|c| if c.is_control() { ' ' } else { c }).take(80).collect();
-            if clean.chars().count() > 80 {
-                short.push('…');
-            }
-            short
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Arming one fuse with a short time, and every other one so that it does not strike.
 
-use super::step::{Drill, delta};
+use super::at_work::{Drill, delta};
 use crate::deadman::{self, Wish};
 use crate::domain::{DrillFuse, JobId, Pod};
 use crate::error::{Failure, FailureKind};

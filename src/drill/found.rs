@@ -1,7 +1,7 @@
 //! What a drill notes: a receipt for every fuse, and what each boot has cost.
 
 use super::armed::Armed;
-use super::step::{Drill, Strike, Unread};
+use super::at_work::{Drill, Strike, Unread};
 use crate::domain::{DrillFuse, DrillOutcome, FuseReceipt, Usd};
 use chrono::{DateTime, Utc};
 

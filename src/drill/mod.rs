@@ -4,6 +4,7 @@
 //! day, only their times are short.
 
 mod armed;
+mod at_work;
 mod evidence;
 mod found;
 mod net;

@@ -1,11 +1,11 @@
 //! The drill from its plan to its receipts. Whatever goes wrong at whatever step, the pod is stopped
 //! and read back, or it is said that it may still bill.
 
+use super::at_work::Drill;
 use super::net::Net;
 use super::pace::Pace;
 use super::plan::{DrillPlan, DrillRequest};
 use super::report::DrillReport;
-use super::step::Drill;
 use crate::deadman::{self, Seen};
 use crate::domain::{UsdPerHour, Vehicle};
 use crate::error::Failure;

@@ -1,64 +1,25 @@
 //! One step: boots the pod, reads what the boot before left, arms one fuse and waits for it to strike.
 
 use super::armed::{Armed, NotArmed};
+use super::at_work::{Drill, Strike, Unread, delta};
 use super::evidence;
 use super::net::Net;
 use super::off::{make_off, wait_off};
 use super::pace::Pace;
 use crate::deadman::{self, Seen};
 use crate::domain::{
-    Circumstances, DrillFuse, DrillOutcome, FailureDomain, FuseReceipt, JobId, Pod, PodId, Usd,
-    UsdPerHour, Vehicle,
+    Circumstances, DrillFuse, DrillOutcome, FailureDomain, Pod, Usd, UsdPerHour, Vehicle,
 };
 use crate::error::{Failure, FailureKind};
 use crate::notify::Notifier;
 use crate::ops::{EnsureRequest, EnsureStatus, RunJobRequest, Tether};
 use crate::supervise::{self, Note, Options};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// How long the laptop's fuse may take to write its summary once the pod is off.
 const SUMMARY: Duration = Duration::from_secs(30);
-
-/// A drill at work.
-pub(super) struct Drill<'a> {
-    pub tether: &'a Tether,
-    pub vehicle: &'a Vehicle,
-    pub pace: Pace,
-    pub net: Net<'a>,
-    pub rate: UsdPerHour,
-    pub with: Circumstances,
-    /// The pod, once it is known.
-    pub pod: Option<PodId>,
-    /// What was found so far.
-    pub found: Vec<FuseReceipt>,
-    /// A fuse on the pod that struck, whose traces the next boot reads.
-    pub unread: Option<Unread>,
-    /// How many notices of the watchdog lay on the volume when this boot began.
-    notices: u64,
-    /// Since when this boot is on the bill.
-    pub on_since: Option<DateTime<Utc>>,
-    pub spent: Usd,
-    /// Somebody else has started the pod: it is not the drill's to stop.
-    pub is_foreign: bool,
-}
-
-/// A strike that is not accounted for yet.
-pub(super) struct Unread {
-    pub strike: Strike,
-    pub notices: u64,
-    pub usd: Usd,
-}
-
-/// A fuse that was armed, and when the pod was read as off.
-pub(super) struct Strike {
-    pub fuse: DrillFuse,
-    pub armed_at: DateTime<Utc>,
-    pub due_at: DateTime<Utc>,
-    pub off_at: DateTime<Utc>,
-    pub job: Option<JobId>,
-}
 
 impl<'a> Drill<'a> {
     pub(super) fn new(
@@ -308,8 +269,4 @@ impl<'a> Drill<'a> {
         }
         Ok(off)
     }
-}
-
-pub(super) fn delta(time: Duration) -> TimeDelta {
-    TimeDelta::from_std(time).unwrap_or(TimeDelta::MAX)
 }

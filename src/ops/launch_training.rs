@@ -9,7 +9,6 @@ use crate::plan::Gates;
 use crate::training::{self, edit};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// What is asked of launch_training.
@@ -220,34 +219,4 @@ impl From<&FileEdit> for EditView {
             sha256_after: edit.replacement.sha256_after.clone(),
         }
     }
-}
-
-/// What the record of a training's job says beside that of any job.
-pub(super) fn recorded(
-    prepared: &super::wanted::Prepared,
-    facts: &super::recipe_facts::RecipeFacts,
-) -> Value {
-    let recipe = &prepared.recipe;
-    let files: Vec<Value> = facts
-        .edits
-        .iter()
-        .map(|edit| {
-            let file = &edit.replacement;
-            json!({"file": file.path, "from_level": edit.found, "sha256": file.sha256_after})
-        })
-        .collect();
-    json!({
-        "name": recipe.name,
-        "recipe_sha256": recipe.sha256,
-        "level": prepared.level.as_ref().map(|level| &level.name),
-        "values": prepared.level.as_ref().map(|level| &level.values),
-        "seed": prepared.seed,
-        "seed_respected": facts.seed_respected,
-        "edits": files,
-        "iterations": prepared.run.iterations,
-        "artifacts": training::artifacts(recipe, prepared.seed, prepared.run.iterations),
-        "log_root": recipe.logs.root,
-        "run_line": recipe.logs.run_line,
-        "runs_before": facts.runs.as_ref().map(|(count, last)| json!({"count": count, "last": last})),
-    })
 }

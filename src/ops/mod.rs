@@ -43,6 +43,7 @@ mod stopping;
 mod sweep;
 mod sync;
 mod terminate;
+mod training_record;
 mod unaccounted;
 mod unexplained;
 mod unknown_launches;

@@ -5,7 +5,7 @@ use super::provenance::Provenance;
 use super::recipe_facts::RecipeFacts;
 use super::reconcile::ledger_failure;
 use super::wanted::{Prepared, Wanted};
-use super::{CloudName, JobKind, StepView, Tether, launch_training};
+use super::{CloudName, JobKind, StepView, Tether, training_record};
 use crate::apply::{self, ApplyError, StepError, StepOutcome};
 use crate::domain::{Ceiling, JobEnd, JobId, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
@@ -204,7 +204,7 @@ impl Tether {
         };
         let mut provenance = self.provenance(&vehicle, &pod, seen.driver.as_deref()).await;
         if let Some((prepared, found)) = &training {
-            provenance.insert("training".to_owned(), launch_training::recorded(prepared, found));
+            provenance.insert("training".to_owned(), training_record::recorded(prepared, found));
         }
         (facts.live_jobs, facts.volume_health) = (seen.live_jobs, seen.health);
         let is_supervised = matches!(end, JobEnd::Supervised { .. });

@@ -32,7 +32,10 @@ pub(super) async fn capture(
         }
     }
     summary.capture_complete = summary.pulled.is_complete(options.sync_subdir.is_some());
-    summary.results = results::results(tether, vehicle, id, summary).await;
+    if let Some(spec) = &summary.spec.training {
+        let seed = spec.seed.parse().unwrap_or_default();
+        summary.results = results::results(tether, vehicle, id, &spec.training, seed).await;
+    }
     if let Some(results) = &summary.results
         && !results.missing.is_empty()
     {

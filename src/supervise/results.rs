@@ -1,7 +1,6 @@
 //! What the run of a training has left, found in what came home: its folder by the line of the log that
 //! names it, the files in it, and how often a reward was told. It is written beside the job's log, too.
 
-use super::summary::Summary;
 use crate::domain::{JobId, Recipe, Vehicle};
 use crate::ops::{Tether, sha256_hex};
 use crate::pod::jobs::log_text;
@@ -44,16 +43,15 @@ pub struct Results {
     pub iterations: Option<u32>,
 }
 
-/// Looks at what came home. `None` for a job that is no training, or whose log did not come.
+/// Looks at what came home. `None` when the log of the training did not come.
 pub(super) async fn results(
     tether: &Tether,
     vehicle: &Vehicle,
     id: &JobId,
-    summary: &Summary,
+    training: &str,
+    seed: u32,
 ) -> Option<Results> {
-    let spec = summary.spec.training.as_ref()?;
-    let recipe = tether.config().training(&spec.training).ok()?.clone();
-    let seed = spec.seed.parse().unwrap_or_default();
+    let recipe = tether.config().training(training).ok()?.clone();
     let (logs, job) = (vehicle.local_log_dir.clone(), format!("jobs/{id}"));
     let looked = tokio::task::spawn_blocking(move || look(&recipe, seed, &logs, &logs.join(job)));
     looked.await.ok().flatten()

@@ -1,7 +1,7 @@
 //! One picture of a watch: from what is known to a frame of any size. Pure: no terminal, no clock.
 
 use super::model::Model;
-use super::words;
+use super::words::{self, faint};
 use chrono::{DateTime, Utc};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -158,11 +158,6 @@ fn bare_chart(frame: &mut Frame<'_>, area: Rect, model: &Model) {
 
 fn bold(text: String) -> Line<'static> {
     Line::styled(text, Style::new().add_modifier(Modifier::BOLD))
-}
-
-/// What matters less.
-pub(super) const fn faint() -> Style {
-    Style::new().add_modifier(Modifier::DIM)
 }
 
 #[cfg(test)]

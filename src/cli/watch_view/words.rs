@@ -1,7 +1,6 @@
 //! The lines of the view of a watch: one thing each, the most important words first, because what does not
 //! fit is cut at the right.
 
-use super::frame::faint;
 use super::model::Model;
 use crate::domain::{FuseReport, FuseState, JobState};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -229,4 +228,9 @@ fn clock(time: Duration) -> String {
         (0, min, sec) => format!("{min}:{sec:02}"),
         (hours, min, sec) => format!("{hours}:{min:02}:{sec:02}"),
     }
+}
+
+/// What matters less.
+pub(super) const fn faint() -> Style {
+    Style::new().add_modifier(Modifier::DIM)
 }
