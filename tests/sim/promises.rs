@@ -21,6 +21,8 @@ pub enum Op {
     Launch { is_forced: bool },
     /// A supervised run, which launches and stops.
     Supervise,
+    /// A run that is taken up again, which launches nothing.
+    Resume,
     /// stop_pod or `podtether stop`.
     Stop,
 }
@@ -147,10 +149,14 @@ pub fn a_change_is_sent(world: &mut World, doing: &Doing, change: &Change) {
 
 /// A job is launched on a pod.
 pub fn a_launch(world: &mut World, pod: &PodId, ceiling: Duration, auto_stop: bool, op: Op) {
+    if !matches!(op, Op::Launch { .. } | Op::Supervise) {
+        world.promises.break_one(format!("{op:?} launched a job on {pod}"));
+    }
     let after = match (op, auto_stop) {
         (_, true) => JobEnd::AUTO_STOP_MAX,
         (Op::Supervise, _) => Duration::ZERO,
-        (_, false) => UNWATCHED,
+        // A proven fuse bounds it by less: what that may be is held against how long the pod ran.
+        (_, false) => Duration::ZERO,
     };
     spend(world, Some(pod), ceiling + Duration::from_secs(60) + after, "a launch");
     let now = world.truth();
