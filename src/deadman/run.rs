@@ -9,8 +9,8 @@ use super::record::{Proof, Record, Summary, Word};
 use super::seat::{self, Ask, Seat, What};
 use super::state::{self, Asked, Effect, Event, Form, Jump, Now, Outcome, Phase, State};
 use crate::clock::SharedClock;
-use crate::cloud::runpod::RunPod;
 use crate::cloud::Cloud;
+use crate::cloud::runpod::RunPod;
 use chrono::TimeDelta;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -97,11 +97,7 @@ fn now(clock: &SharedClock) -> Now {
     Now { wall: clock.now(), monotonic: clock.monotonic() }
 }
 
-async fn settled(
-    order: Order,
-    cloud: Arc<dyn Cloud>,
-    clock: SharedClock,
-) -> Result<Fuse, Reply> {
+async fn settled(order: Order, cloud: Arc<dyn Cloud>, clock: SharedClock) -> Result<Fuse, Reply> {
     let failed =
         |what: &str, error: &dyn std::fmt::Display| Reply::Failed(format!("{what}: {error}"));
     let Order { terms: told, access } = order;

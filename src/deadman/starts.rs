@@ -32,15 +32,12 @@ pub struct OwnProgram(pub PathBuf);
 #[async_trait]
 impl Starts for OwnProgram {
     async fn start(&self, order: Order, log: &Path) -> Result<String, ArmError> {
-        let failed = |what: &str, error: &dyn fmt::Display| {
-            ArmError::Failed(format!("{what}: {error}"))
-        };
+        let failed =
+            |what: &str, error: &dyn fmt::Display| ArmError::Failed(format!("{what}: {error}"));
         let wire =
             order.to_wire().map_err(|error| failed("its order cannot be written", &error))?;
-        let unusable = |source| ArmError::Folder {
-            folder: log.parent().unwrap_or(log).to_owned(),
-            source,
-        };
+        let unusable =
+            |source| ArmError::Folder { folder: log.parent().unwrap_or(log).to_owned(), source };
         let log = std::fs::File::options().create(true).append(true).open(log);
         let log = log.map_err(unusable)?;
         #[expect(clippy::disallowed_methods, reason = "the fuse outlives whatever armed it")]

@@ -18,6 +18,7 @@ pub async fn sleeps(mut dice: Dice, world: Shared, length: Duration, does: bool)
         let time = dice.time(60_000, 9 * 3_600_000);
         let mut world = world.now();
         let from = world.truth();
+        world.is_awake = false;
         world.line.sleep_laptop(time);
         let (wakes, until) = (world.line.since_start(), world.truth());
         world.say(|| format!("          the laptop slept for {} s", time.as_secs()));

@@ -85,6 +85,9 @@ async fn campaign(seed: u64, config: &Config, folder: &Path, traced: bool) -> Ou
         let at = |time| after(began, time);
         world.bounds.held_up(at(fault.from), at(fault.until));
     }
+    let of_link = [State::ShellDown, State::ShellLost, State::Offline];
+    let breaks_it = |fault: &Fault| of_link.iter().any(|state| fault.what == What::State(*state));
+    world.has_good_link = !world.faults.iter().any(breaks_it);
     let world = Shared::new(world);
     let laptop = Laptop::new(world.clone(), Arc::clone(&clock));
     let state = folder.join("state");
@@ -179,13 +182,7 @@ fn others(dice: &mut Dice, world: &mut World, length: Duration, config: &Config)
 }
 
 /// A session after another, each until it is done or killed.
-async fn lives(
-    number: usize,
-    project: Project,
-    mut dice: Dice,
-    vehicles: usize,
-    length: Duration,
-) {
+async fn lives(number: usize, project: Project, mut dice: Dice, vehicles: usize, length: Duration) {
     tokio::time::sleep(Duration::from_millis(dice.between(0, 60_000))).await;
     let began = tokio::time::Instant::now();
     for _ in 0..dice.between(1, 3) {
@@ -193,11 +190,8 @@ async fn lives(
             return;
         }
         project.laptop.is_on().await;
-        let polls = if dice.percent(50) {
-            u32::try_from(dice.between(1, 300)).unwrap()
-        } else {
-            u32::MAX
-        };
+        let polls =
+            if dice.percent(50) { u32::try_from(dice.between(1, 300)).unwrap() } else { u32::MAX };
         let inner = Box::pin(asks(number, &project, dice.split(), vehicles));
         let ended = tokio::select! {
             biased;

@@ -5,9 +5,7 @@ use super::dice::Dice;
 use super::faults::State;
 use super::world::Shared;
 use async_trait::async_trait;
-use podtether::pod::transfer::{
-    Carrier, Progress, PullReport, PullRequest, Pulls, TransferError,
-};
+use podtether::pod::transfer::{Carrier, Progress, PullReport, PullRequest, Pulls, TransferError};
 use podtether::pod::{Shell, ShellError, ShellErrorKind};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -43,7 +41,8 @@ impl Pulls for SimPulls {
             let down = [State::ShellDown, State::ShellLost, State::Offline];
             let pod = world.pods.iter().find_map(|pod| {
                 let (at, run) = pod.run_at(now)?;
-                let is_up = run.port == port && pod.bills_at(now) && run.up.is_some_and(|up| up <= now);
+                let is_up =
+                    run.port == port && pod.bills_at(now) && run.up.is_some_and(|up| up <= now);
                 (is_up && began.is_none_or(|began| began == at)).then_some(at)
             });
             pod.filter(|_| !down.iter().any(|state| world.is_wrong(*state)))

@@ -80,7 +80,7 @@ impl Laptop {
 
     async fn burns(self, order: Order, reply: oneshot::Sender<String>) {
         let price_shown = Price::Unknown;
-        let doing = Arc::new(Mutex::new(Doing { op: Op::Stop, price_shown }));
+        let doing = Arc::new(Mutex::new(Doing { op: Op::Fuse, price_shown }));
         let cloud = SimCloud { world: self.world.clone(), session: FUSE, doing };
         let clock: SharedClock = Arc::clone(&self.clock) as SharedClock;
         let (line, fuse) = deadman::fuse_over(order, Arc::new(cloud), clock).await;

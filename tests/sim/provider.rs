@@ -9,7 +9,8 @@ use super::world::{Effect, Shared, World, after};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use podtether::cloud::{
-    Balance, BilledSpan, Changed, Cloud, CloudError, CloudErrorKind, DataCenter, RequestView, StopRight,
+    Balance, BilledSpan, Changed, Cloud, CloudError, CloudErrorKind, DataCenter, RequestView,
+    StopRight,
 };
 use podtether::domain::{
     GpuOffer, GpuTypeId, Pod, PodId, PodStatus, Price, Stock, Volume, VolumeId,

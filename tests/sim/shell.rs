@@ -256,6 +256,8 @@ impl SimShell {
 
     async fn await_exit(&self, args: &[&str]) -> Ended {
         let [dir, seconds] = args else { return Ended(2, String::new()) };
+        let op = self.doing.lock().unwrap_or_else(PoisonError::into_inner).op;
+        promises::a_job_is_followed(&mut self.world.now(), &self.pod, op);
         let end = tokio::time::Instant::now() + Duration::from_secs(seconds.parse().unwrap());
         loop {
             {

@@ -91,7 +91,9 @@ impl Session {
     fn judge(&self, vehicle: &str, summary: &Summary, who: &str) {
         let (code, may) = (summary.process_exit_code, summary.pod_may_still_be_running);
         let whole = summary.capture_complete;
-        self.say(&format!("{who} ends with {code:?}, may still be running: {may}, all home: {whole}"));
+        self.say(&format!(
+            "{who} ends with {code:?}, may still be running: {may}, all home: {whole}"
+        ));
         if !may {
             // What it says was read in its last call.
             let ago = self.project().world.now().truth() - chrono::TimeDelta::minutes(5);

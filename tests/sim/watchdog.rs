@@ -18,6 +18,7 @@ pub struct SimWatchdog {
     lease: Option<DateTime<Utc>>,
     used: DateTime<Utc>,
     last_live: Option<DateTime<Utc>>,
+    armed: DateTime<Utc>,
     looked: DateTime<Utc>,
     probed: DateTime<Utc>,
     ticks: u64,
@@ -31,6 +32,14 @@ const AFTER_LEASE: TimeDelta = TimeDelta::seconds(600);
 /// After a job, for whoever pulls its results; and while somebody holds a lease.
 const GRACE: TimeDelta = TimeDelta::seconds(900);
 const GRACE_WITH_LEASE: TimeDelta = TimeDelta::seconds(4_500);
+
+impl SimWatchdog {
+    /// Whether somebody holds a lease, or has had no time yet to take one.
+    pub fn is_leased(&self, now: DateTime<Utc>) -> bool {
+        let is_new = now - self.armed < TimeDelta::seconds(300);
+        is_new || self.lease.is_some_and(|until| until > now)
+    }
+}
 
 fn seconds(text: &str) -> Option<i64> {
     text.parse().ok().filter(|seconds| *seconds > 0)
@@ -58,6 +67,7 @@ pub fn arm(world: &mut World, pod: &PodId, run: usize, args: &[&str]) -> Option<
         lease: None,
         used: now,
         last_live: None,
+        armed: now,
         looked: now,
         probed: now,
         ticks: 0,

@@ -36,6 +36,10 @@ pub struct World {
     pub folders: BTreeMap<String, PathBuf>,
     /// How far the laptop's clock is ahead.
     pub laptop_ahead: TimeDelta,
+    /// Whether the laptop has not slept.
+    pub is_awake: bool,
+    /// Whether nothing is ever wrong with the way to the pods.
+    pub has_good_link: bool,
     pub bounds: Bounds,
     pub rate: UsdPerHour,
     pub bill_lag: Duration,
@@ -88,6 +92,8 @@ impl World {
             home: BTreeSet::new(),
             folders: BTreeMap::new(),
             laptop_ahead: TimeDelta::zero(),
+            is_awake: true,
+            has_good_link: true,
             bounds: Bounds::default(),
             rate,
             bill_lag,
