@@ -46,7 +46,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "watch",
         ],
     ),
-    ("supervise", &["apply", "domain", "error", "notify", "ops", "pod", "watch"]),
+    ("supervise", &["apply", "domain", "error", "notify", "ops", "pod", "training", "watch"]),
     ("drill", &["deadman", "domain", "error", "notify", "ops", "pod", "supervise"]),
     (
         "demo",
@@ -269,7 +269,7 @@ fn no_path_leads_from_a_stop_to_a_start() {
         "mcp/tools/ensure_pod.rs",
         "demo/mod.rs",
         "demo/scene.rs",
-        "drill/arm.rs",
+        "drill/step.rs",
     ];
     for path in source_files() {
         let (file, code) = (path.to_string_lossy().into_owned(), code(&path));

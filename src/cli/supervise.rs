@@ -7,7 +7,7 @@ use crate::apply::{OffSettings, Settings};
 use crate::domain::join_quoted;
 use crate::error::{Failure, StillBilling};
 use crate::notify::Notifier;
-use crate::ops::{self, RunJobRequest};
+use crate::ops::{self, JobKind, RunJobRequest, Tether, TrainingChoice};
 use crate::supervise::{self, Event, Note, Options, ResumeOptions, Summary};
 use std::path::PathBuf;
 use std::pin::pin;
@@ -22,16 +22,29 @@ pub struct SuperviseArgs {
     /// The vehicle; the config's default when left out.
     #[arg(long)]
     vehicle: Option<String>,
+    /// A training of the config, by its recipe.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["job_name", "command", "workdir"])]
+    training: Option<String>,
+    /// The training's level, by name or alias; the recipe's default_level when left out.
+    #[arg(long, value_name = "LEVEL", requires = "training")]
+    dr: Option<String>,
+    /// The training's seed; 1 when left out.
+    #[arg(long, value_name = "SEED", requires = "training", allow_hyphen_values = true)]
+    seed: Option<String>,
+    /// More arguments for the training's command, split into words; nothing in them is expanded.
+    #[arg(long, value_name = "WORDS", requires = "training", allow_hyphen_values = true)]
+    extra_args: Option<String>,
     /// The job's name.
-    #[arg(long, value_name = "NAME", required_unless_present = "resume")]
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["resume", "training"])]
     job_name: Option<String>,
     /// The command that the job runs, by bash.
-    #[arg(long, required_unless_present = "resume")]
+    #[arg(long, required_unless_present_any = ["resume", "training"])]
     command: Option<String>,
     /// The folder to run in; the volume's mount path when left out.
     #[arg(long)]
     workdir: Option<String>,
-    /// The job's ceiling in seconds; the config's timeouts.job_sec when left out.
+    /// The job's ceiling in seconds; the config's timeouts.job_sec, of a training timeouts.training_sec,
+    /// when left out.
     #[arg(long, value_name = "SEC", allow_negative_numbers = true)]
     max_runtime_sec: Option<i64>,
     /// How often the job is looked at, in seconds. Its end is noticed within 2 s all the same.
@@ -47,8 +60,8 @@ pub struct SuperviseArgs {
     #[arg(long)]
     no_stop: bool,
     /// A folder below the mount path to pull, while the job runs and at the end; `none` pulls only the
-    /// job's own folder.
-    #[arg(long, value_name = "DIR", required_unless_present = "resume")]
+    /// job's own folder. Of a training its logs.root when left out.
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["resume", "training"])]
     sync_subdir: Option<String>,
     /// Run beside a job that is still live.
     #[arg(long)]
@@ -59,7 +72,7 @@ pub struct SuperviseArgs {
     /// Take up the run that left this summary and whose process is gone: the same job, deadline and
     /// summary. Launches nothing.
     #[arg(long, value_name = "SUMMARY", conflicts_with_all = [
-        "job_name", "command", "workdir", "max_runtime_sec", "max_wait", "backstop", "no_stop",
+        "training", "job_name", "command", "workdir", "max_runtime_sec", "max_wait", "backstop", "no_stop",
         "sync_subdir", "force", "summary_path",
     ])]
     resume: Option<PathBuf>,
@@ -136,7 +149,7 @@ async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
                 run.await.map(|(summary, _)| summary)
             }
             None => {
-                let options = options(args, notifier);
+                let options = options(args, &tether, notifier);
                 Ok(supervise::run(&tether, &options, &mut signals, &mut tell).await.0)
             }
         }
@@ -153,7 +166,19 @@ async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
     outcome
 }
 
-fn options(args: &SuperviseArgs, notifier: Notifier) -> Options {
+fn options(args: &SuperviseArgs, tether: &Tether, notifier: Notifier) -> Options {
+    // One that is not known is refused when the run is planned, with the nearest name.
+    let recipe = args.training.as_ref().and_then(|name| tether.config().training(name).ok());
+    let kind = match &args.training {
+        None => JobKind::Command,
+        Some(training) => JobKind::Training(TrainingChoice {
+            training: training.clone(),
+            dr_level: args.dr.clone(),
+            seed: args.seed.clone(),
+            extra_args: args.extra_args.clone().unwrap_or_default(),
+        }),
+    };
+    let sync_subdir = args.sync_subdir.clone().or_else(|| recipe?.logs.root.clone());
     // Read again later by another process in another folder (--resume).
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     Options {
@@ -163,14 +188,15 @@ fn options(args: &SuperviseArgs, notifier: Notifier) -> Options {
             workdir: args.workdir.clone(),
             force: args.force,
             max_runtime_sec: args.max_runtime_sec,
-            vehicle: args.vehicle.clone(),
+            vehicle: args.vehicle.clone().or_else(|| Some(recipe?.vehicle.0.clone())),
+            kind,
             ..RunJobRequest::default()
         },
         interval: Duration::from_secs(args.interval),
         max_wait: args.max_wait.map(Duration::from_secs),
         backstop: Duration::from_secs(args.backstop),
         no_stop: args.no_stop,
-        sync_subdir: args.sync_subdir.clone().filter(|folder| folder != "none"),
+        sync_subdir: sync_subdir.filter(|folder| folder != "none"),
         pull_every: Duration::from_secs(args.pull_every_sec),
         summary_path: args.summary_path.as_ref().map(absolute),
         notifier,

@@ -26,7 +26,7 @@ pub struct LaunchTrainingRequest {
 }
 
 /// A file that gets the level's values.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
 pub struct EditView {
     /// The file on the pod.
     pub file: String,
@@ -198,6 +198,15 @@ impl Tether {
             worst_case: Vec::new(),
             plan: None,
         })
+    }
+}
+
+impl PlannedJob {
+    /// Of a training: the level's one name, the seed, and the files that get the level.
+    pub(crate) fn of_training(&self) -> Option<(Option<String>, u32, Vec<EditView>)> {
+        let (prepared, facts) = self.training.as_ref()?;
+        let level = prepared.level.as_ref().map(|level| level.name.clone());
+        Some((level, prepared.seed, facts.edits.iter().map(EditView::from).collect()))
     }
 }
 

@@ -78,6 +78,8 @@ pub(crate) struct Details {
     pub(crate) pod: Pod,
     pub(crate) id: JobId,
     pub(crate) ceiling: Ceiling,
+    /// Its name.
+    pub(crate) name: String,
     /// What it runs.
     pub(crate) command: String,
     /// The folder it starts in.
@@ -245,6 +247,7 @@ impl Tether {
             pod,
             id,
             ceiling,
+            name: spec.name.as_str().to_owned(),
             command,
             workdir,
             training,

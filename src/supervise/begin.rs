@@ -7,11 +7,11 @@ use super::patience::{self, CAPTURE_MAX, MAX_STOPS, later};
 use super::refused::{ended_before, refused};
 use super::run::{Run, Signals, save};
 use super::state::{Event, State, Terms};
-use super::summary::{Spec, Summary};
+use super::summary::{Spec, Summary, TrainingSpec};
 use super::vigil;
 use crate::apply::OffSettings;
 use crate::domain::{Ceiling, JobEnd};
-use crate::ops::Tether;
+use crate::ops::{JobKind, Tether};
 use std::time::Duration;
 
 /// Runs a job under supervision. Returns the summary, whose `process_exit_code` is the outcome, and
@@ -35,6 +35,7 @@ pub async fn run(
         max_runtime_sec: options.job.max_runtime_sec,
         sync_subdir: options.sync_subdir.clone(),
         no_stop: options.no_stop,
+        training: training_spec(options),
     };
     let mut summary = Summary::new(tether.cloud_name(), spec, started_at);
     summary.summary_path.clone_from(&options.summary_path);
@@ -45,6 +46,14 @@ pub async fn run(
         Ok(job) => job,
         Err(failure) => return (refused(summary, tether, options, failure), Vec::new()),
     };
+    if let (Some((level, seed, edits)), Some(spec)) =
+        (job.of_training(), &mut summary.spec.training)
+    {
+        (spec.level, spec.seed, spec.edits) = (level, seed.to_string(), edits);
+        summary.spec.name.clone_from(&job.name);
+        summary.spec.command.clone_from(&job.command);
+        summary.spec.workdir = Some(job.workdir.clone());
+    }
     tell(Note::Said(format!(
         "plan: job {} on pod {}, ceiling {} s, worst case {}",
         job.id,
@@ -92,6 +101,18 @@ pub async fn run(
     let mut run = Run::new(tether, options, of_job, terms, summary);
     run.to_launch = Some(&job);
     run.go_on(State::Launching, vigil, signals, tell).await
+}
+
+/// A training as it was asked for.
+fn training_spec(options: &Options) -> Option<TrainingSpec> {
+    let JobKind::Training(choice) = &options.job.kind else { return None };
+    Some(TrainingSpec {
+        training: choice.training.clone(),
+        level: choice.dr_level.clone(),
+        seed: choice.seed.clone().unwrap_or_else(|| "1".to_owned()),
+        extra_args: choice.extra_args.clone(),
+        edits: Vec::new(),
+    })
 }
 
 /// What comes after the job, each part for as long as it may take.

@@ -1,6 +1,7 @@
 //! Capture: brings results home before the pod is stopped.
 
 use super::options::{Note, Options};
+use super::results;
 use super::summary::Summary;
 use crate::domain::{JobId, Vehicle};
 use crate::ops::Tether;
@@ -31,6 +32,15 @@ pub(super) async fn capture(
         }
     }
     summary.capture_complete = summary.pulled.is_complete(options.sync_subdir.is_some());
+    summary.results = results::results(tether, vehicle, id, summary).await;
+    if let Some(results) = &summary.results
+        && !results.missing.is_empty()
+    {
+        let missing = results.missing.join(", ");
+        let folder = results.run_dir.as_deref().unwrap_or("the run's folder, which is not known");
+        tell(Note::Said(format!("missing in {folder}: {missing}")));
+        summary.trouble("capture", format!("not there at the end: {missing}"));
+    }
     match tether.spend_report().await {
         Ok(report) => summary.spend = Some(report),
         Err(failure) => summary.trouble("spend", &failure),

@@ -12,6 +12,7 @@ mod notices;
 mod options;
 mod patience;
 mod refused;
+mod results;
 mod resume;
 mod risk;
 mod run;
@@ -23,6 +24,7 @@ mod watched;
 
 pub use begin::run;
 pub use options::{Note, Options, PULL_EVERY, ResumeOptions};
+pub use results::{Results, RunFile};
 pub use resume::resume;
 pub use state::{Effect, End, Event, LOOKS_FOR_A_JOB, Moment, State, Terms, exit_code, next};
-pub use summary::{Early, Metrics, Mode, Pulled, Spec, StepTrouble, Summary};
+pub use summary::{Early, Metrics, Mode, Pulled, Spec, StepTrouble, Summary, TrainingSpec};

@@ -174,6 +174,7 @@ mod tests {
             max_runtime_sec: None,
             sync_subdir: None,
             no_stop: false,
+            training: None,
         };
         let summary = Summary::new(CloudName::Local, spec, DateTime::UNIX_EPOCH);
         of_step(before, after, &summary).into_iter().map(|(kind, _)| kind).collect()

@@ -7,7 +7,7 @@ use super::options::{Note, Options, ResumeOptions};
 use super::patience::{self, MAX_STOPS, later};
 use super::run::{Run, Signals, save};
 use super::state::{State, Terms};
-use super::summary::Summary;
+use super::summary::{Mode, Summary};
 use super::vigil;
 use crate::domain::{Ceiling, JobId, JobState, Pod, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
@@ -71,8 +71,11 @@ pub async fn resume(
         stop_for: patience::stop_for(tether.settings().off),
     };
     let asked_for = summary.spec.max_runtime_sec;
-    let ceiling = Ceiling::new("max_runtime_sec", asked_for, vehicle.timeouts.job)
-        .unwrap_or(vehicle.timeouts.job);
+    let default = match summary.mode {
+        Mode::Job => vehicle.timeouts.job,
+        Mode::Training => vehicle.timeouts.training,
+    };
+    let ceiling = Ceiling::new("max_runtime_sec", asked_for, default).unwrap_or(default);
     let was_seen = summary.state.is_some();
     let mut run = Run::new(tether, &options, (&vehicle, &pod, &id, ceiling), terms, summary);
     if let Some(at) = written_at {
@@ -190,6 +193,7 @@ async fn end_off(
     fuse::call_off(tether, vehicle, false, tell).await;
     summary.ended_at = Some(tether.clock().now());
     summary.process_exit_code = Some(if was_whole && succeeded { 0 } else { 1 });
+    fuse::call_off(tether, vehicle, false, tell).await;
     save(&mut summary, tell);
     vigil::end(vigil, &summary);
     (summary, Vec::new())

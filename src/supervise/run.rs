@@ -117,6 +117,10 @@ impl<'a> Run<'a> {
             save(&mut self.summary, tell);
             notices::tell(&options.notifier, &before, &state, &self.summary);
         }
+        // Before the last word: who dies in between is taken up again, and then this is done.
+        if !state.may_still_bill() {
+            fuse::call_off(tether, self.vehicle, state.asked_for_all(), tell).await;
+        }
         let curve = self.follower.curve();
         let mut summary = self.summary;
         let code = state::exit_code(&state, options.no_stop, summary.capture_complete);

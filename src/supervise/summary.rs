@@ -1,8 +1,9 @@
 //! The summary of a run: one JSON file, replaced atomically, readable by whoever comes later.
 
+use super::results::Results;
 use super::state::Terms;
 use crate::domain::PodId;
-use crate::ops::{CloudName, LatestMetrics, SpendReport, StopAnswer, SyncAnswer};
+use crate::ops::{CloudName, EditView, LatestMetrics, SpendReport, StopAnswer, SyncAnswer};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -63,6 +64,8 @@ impl Pulled {
 pub enum Mode {
     /// A command (`--job-name`).
     Job,
+    /// A training by its recipe (`--training`).
+    Training,
 }
 
 /// What was supervised.
@@ -82,6 +85,24 @@ pub struct Spec {
     pub sync_subdir: Option<String>,
     /// Whether the pod is left running.
     pub no_stop: bool,
+    /// Of a training: which, and how.
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub training: Option<TrainingSpec>,
+}
+
+/// Which training was supervised, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrainingSpec {
+    /// Its name.
+    pub training: String,
+    /// Its level, by its one name; as it was asked for when the launch was refused.
+    pub level: Option<String>,
+    /// Its seed; as it was asked for when the launch was refused.
+    pub seed: String,
+    /// More arguments for its command.
+    pub extra_args: String,
+    /// The files that got the level.
+    pub edits: Vec<EditView>,
 }
 
 /// The summary. What a run knows later than it begins is missing from a file that is read, not wrong.
@@ -120,6 +141,9 @@ pub struct Summary {
     pub pulled: Pulled,
     /// Whether what was brought home is whole, checked against the pod's manifest.
     pub capture_complete: bool,
+    /// Of a training: what its run has left, as far as it is home; missing otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results: Option<Results>,
     /// What was spent.
     #[serde(skip_deserializing)]
     pub spend: Option<SpendReport>,
@@ -190,7 +214,7 @@ impl Summary {
             job_id: None,
             pod_id: None,
             pod_started_at: None,
-            mode: Mode::Job,
+            mode: if spec.training.is_some() { Mode::Training } else { Mode::Job },
             spec,
             max_wait_sec: None,
             state: None,
@@ -200,6 +224,7 @@ impl Summary {
             metrics: Metrics::default(),
             pulled: Pulled::default(),
             capture_complete: false,
+            results: None,
             spend: None,
             stop: None,
             stop_escalated: false,

@@ -8,7 +8,7 @@ mod run;
 mod seed;
 
 pub use level::{LevelError, level};
-pub use run::{Run, RunError, artifacts, expected_cost, expected_time, run};
+pub use run::{Run, RunError, artifacts, expected_cost, expected_time, run, run_folder};
 pub use seed::{SeedError, seed};
 
 #[cfg(test)]

@@ -130,6 +130,17 @@ pub fn artifacts(recipe: &Recipe, seed: u32, iterations: Option<u32>) -> Vec<Str
     recipe.artifacts.iter().filter_map(|name| name.fill(value).ok()).collect()
 }
 
+/// The name of a run's folder, by the line of a log that tells it: what follows `line` there, of a path
+/// its last part. The last such line counts.
+#[must_use]
+pub fn run_folder(log: &str, line: &str) -> Option<String> {
+    let told = log.lines().rev().find_map(|text| Some(text.split_once(line)?.1.trim()))?;
+    let name = told.trim_end_matches('/').rsplit('/').next()?;
+    let is_plain =
+        !name.is_empty() && name != "." && name != ".." && !name.chars().any(char::is_control);
+    is_plain.then(|| name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +164,21 @@ mod tests {
         assert_eq!(more.words[3..], ["--max_iterations", "2500", "env.rew_scale_pos=0.25"]);
         assert_eq!(run(0, "--max_iterations=50").unwrap().iterations, Some(50));
         assert_eq!(expected_time(&recipe, Some(400)), Some(Duration::from_secs(128)));
+    }
+
+    #[test]
+    fn the_log_names_the_folder_of_a_run() {
+        let line = "name requested from command line:";
+        let of = |log: &str| run_folder(log, line);
+        assert_eq!(
+            of(&format!("a\n[INFO] Exact {line} 2026-07-16_10-00-00\nb")).as_deref(),
+            Some("2026-07-16_10-00-00")
+        );
+        assert_eq!(of(&format!("{line} /w/logs/one/\n{line} two")).as_deref(), Some("two"));
+        assert_eq!(of(&format!("{line} /w/logs/one/")).as_deref(), Some("one"));
+        for log in ["", "x", &format!("{line} .."), &format!("{line} ")] {
+            assert_eq!(of(log), None, "{log}");
+        }
     }
 
     /// H03: extra arguments are words, never a piece of a shell's text.

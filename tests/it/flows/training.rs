@@ -3,6 +3,7 @@
 
 use super::dry_run::{commands_since, words};
 use super::fixture::{Fixture, VEHICLE};
+use super::supervised::Run;
 use podtether::error::{Failure, FailureKind};
 use podtether::ops::{
     JobKind, LaunchTrainingAnswer, LaunchTrainingRequest, RunJobRequest, Tether, TrainingChoice,
@@ -415,4 +416,79 @@ async fn a_file_that_changed_since_it_was_read_is_left_alone_and_an_edit_made_tw
     assert_eq!((answer.edits[0].lines, answer.edits[0].from_level.as_str()), (0, "DR_3"));
     scene.ended(&answer.job_id).await;
     assert_eq!(scene.env_py(), made);
+}
+
+/// A training that writes what the real one does: the line that names its folder, blocks, a checkpoint.
+const RUN_SH: &str = r#"
+folder=logs/2026-07-17_09-00-00_mine
+mkdir -p "$folder/params"
+echo "[INFO] Exact experiment name requested from command line: 2026-07-17_09-00-00"
+for i in 0 1; do
+  printf '%080d\n' 0 | tr 0 '#'
+  printf '%50s\n\n' "Learning iteration $i/2"
+  printf '%35s %s\n' 'Mean reward:' "$((i + 3)).17"
+  printf '%080d\n' 0 | tr 0 -
+  printf '%35s %s\n' 'Total timesteps:' $(((i + 1) * 100))
+done
+echo weights >"$folder/model_1.pt"
+echo more >"$folder/notes.txt"
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn supervise_launches_a_training_and_finds_what_its_run_has_left() {
+    let scene = Scene::set().await;
+    scene.write("lab/train.sh", RUN_SH);
+    let fixture = &scene.fixture;
+    // A refusal stops nothing and names what was asked for.
+    let wrong = Run::start(fixture, &["--training", "curee", "--dr", "DR_8"]).end().await;
+    assert_eq!((wrong.code, &wrong.summary["mode"]), (2, &Value::from("training")), "{wrong:?}");
+    assert_eq!(wrong.file()["spec"]["level"], "DR_8");
+    assert!(wrong.stderr.contains("did you mean DR_0?"), "{}", wrong.stderr);
+    for arguments in [
+        &["--training", "curee", "--command", "true"][..],
+        &["--dr", "1"],
+        &["--training", "curee", "--seed", "-1"],
+    ] {
+        let refused = Run::start(fixture, arguments).end().await;
+        assert_eq!(refused.code, 2, "{arguments:?}: {refused:?}");
+    }
+    assert_eq!(fixture.status().await, "RUNNING");
+
+    let arguments = [
+        "--training",
+        "curee",
+        "--dr",
+        "small",
+        "--seed",
+        "9",
+        "--extra-args",
+        "--max_iterations 2",
+    ];
+    let outcome = Run::start(fixture, &arguments).end().await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let summary = outcome.file();
+    let spec = &summary["spec"];
+    assert_eq!(
+        (&summary["mode"], &spec["training"], &spec["level"], &spec["seed"]),
+        (&"training".into(), &"curee".into(), &"DR_1".into(), &"9".into())
+    );
+    assert_eq!((&spec["vehicle"], &spec["name"]), (&VEHICLE.into(), &"train-curee-dr-1-s9".into()));
+    assert_eq!(spec["edits"][0]["from_level"], "DR_2");
+    assert!(spec["command"].as_str().unwrap().ends_with(" --max_iterations 2"), "{spec}");
+    assert_eq!(summary["pulled"]["analysis"]["complete"], true);
+    let results = &summary["results"];
+    assert_eq!(
+        (&results["run_dir"], &results["is_new"]),
+        (&"2026-07-17_09-00-00_mine".into(), &true.into())
+    );
+    assert_eq!((&results["reward_lines"], &results["iterations"]), (&2.into(), &2.into()));
+    assert_eq!(results["files"][0]["name"], "model_1.pt");
+    assert_eq!(results["files"][0]["sha256"], sha256_hex(b"weights\n"));
+    assert_eq!(results["files"][1]["name"], "notes.txt");
+    assert_eq!(results["missing"], serde_json::json!([]));
+    let id = summary["job_id"].as_str().unwrap();
+    let beside = fixture.path("logs/jobs").join(id).join("results.json");
+    let beside: Value = serde_json::from_slice(&fs::read(beside).unwrap()).unwrap();
+    assert_eq!(beside, *results);
+    assert_eq!(fixture.status().await, "EXITED");
 }
