@@ -109,6 +109,15 @@ impl Bounds {
         }
     }
 
+    /// Whether every pod of ours that was on the bill then has a bound that a fuse can keep.
+    pub fn are_told_of_all(&self, pods: &[SimPod], at: DateTime<Utc>) -> bool {
+        let is_told = |pod: &SimPod| {
+            let keeps = |said: &Said| said.pod == pod.id && !said.laptop_died;
+            !self.given_up.contains(&pod.name) && self.said.iter().any(keeps)
+        };
+        pods.iter().filter(|pod| pod.is_ours && pod.bills_at(at)).all(is_told)
+    }
+
     /// What became of every bound; the first one that was broken, in words.
     pub fn judged(&self, pods: &[SimPod], now: DateTime<Utc>) -> (Figures, Option<String>) {
         let (mut figures, mut broken) = (Figures::default(), None);

@@ -185,14 +185,14 @@ fn others(dice: &mut Dice, world: &mut World, length: Duration, config: &Config)
 async fn lives(number: usize, project: Project, mut dice: Dice, vehicles: usize, length: Duration) {
     tokio::time::sleep(Duration::from_millis(dice.between(0, 60_000))).await;
     let began = tokio::time::Instant::now();
-    for _ in 0..dice.between(1, 3) {
+    for life in 0..dice.between(1, 3) {
         if began.elapsed() > length || project.world.now().promises.broken().is_some() {
             return;
         }
         project.laptop.is_on().await;
         let polls =
             if dice.percent(50) { u32::try_from(dice.between(1, 300)).unwrap() } else { u32::MAX };
-        let inner = Box::pin(asks(number, &project, dice.split(), vehicles));
+        let inner = Box::pin(asks((number, life), &project, dice.split(), vehicles));
         let ended = tokio::select! {
             biased;
             () = project.laptop.death() => None,
@@ -205,12 +205,19 @@ async fn lives(number: usize, project: Project, mut dice: Dice, vehicles: usize,
     }
 }
 
-async fn asks(number: usize, project: &Project, mut dice: Dice, vehicles: usize) {
+async fn asks((number, life): (usize, u64), project: &Project, mut dice: Dice, vehicles: usize) {
     let mut session = Session::new(number, project);
+    // Whoever comes back after a kill takes up what was begun.
+    if life > 0 && dice.percent(50) {
+        session.resume(&project.config.vehicles[0].name.0).await;
+    }
     // Half of them want a pod first, since everything else needs one.
     if dice.percent(50) {
         let vehicle = project.config.vehicles[0].name.0.clone();
         session.ensure(&vehicle, Duration::from_secs(dice.pick(&[5, 45, 300])), false).await;
+        if dice.percent(30) {
+            session.supervise(&vehicle, &mut dice).await;
+        }
     }
     for _ in 0..dice.between(2, 10) {
         if project.world.now().promises.broken().is_some() {

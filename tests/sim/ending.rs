@@ -3,10 +3,12 @@
 use super::bad_days::sleeps;
 use super::dice::Dice;
 use super::session::{Project, Session};
+use chrono::TimeDelta;
+use podtether::domain::Usd;
 use std::time::Duration;
 
-/// Longer than any fuse of a campaign: three hours, or a job of two and what waits for it.
-const LONG: Duration = Duration::from_secs(10 * 3600);
+/// Longer than any fuse of a campaign: three hours, or a job of five and what waits for it.
+const LONG: Duration = Duration::from_secs(12 * 3600);
 
 /// The faults are over. Either somebody does what podtether says until it says "off", or nobody does
 /// anything and what bills is named in the journal.
@@ -48,12 +50,39 @@ async fn left_alone(dice: &mut Dice, project: &Project, vehicles: usize) {
     for vehicle in &project.config.vehicles[..vehicles] {
         session.pod_status(&vehicle.name.0).await;
     }
-    match dice.between(0, 5) {
-        0 => project.laptop.dies(),
-        1 => sleeps(dice.split(), project.world.clone(), Duration::from_secs(7_200), true).await,
-        _ => {}
-    }
+    let committed = session.committed().await;
+    let before = spent_on_pods(project);
+    let is_well = match dice.between(0, 5) {
+        0 => {
+            project.laptop.dies();
+            false
+        }
+        1 => {
+            sleeps(dice.split(), project.world.clone(), Duration::from_secs(7_200), true).await;
+            false
+        }
+        _ => true,
+    };
     tokio::time::sleep(LONG).await;
+    // Nothing goes wrong any more, and each pod has a fuse that can act: then the journal's worst case holds.
+    let ran_up = spent_on_pods(project).saturating_sub(before);
+    let mut world = project.world.now();
+    let now = world.truth();
+    let is_bounded =
+        world.bounds.are_told_of_all(&world.pods, now - TimeDelta::from_std(LONG).unwrap());
+    if let Some(committed) = committed.filter(|_| is_well && is_bounded)
+        && ran_up > committed
+    {
+        world.promises.break_one(format!(
+            "{ran_up} ran up on pods that nobody looked after, and the journal had committed {committed}"
+        ));
+    }
+}
+
+fn spent_on_pods(project: &Project) -> Usd {
+    let world = project.world.now();
+    let now = world.truth();
+    world.pods.iter().filter(|pod| pod.is_ours).map(|pod| pod.cost_until(now)).sum()
 }
 
 /// Asks until the answer is "off": once faults are over, that is a matter of minutes.

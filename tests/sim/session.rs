@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use podtether::clock::SharedClock;
 use podtether::config::Config;
 use podtether::deadman::{Access, Arming, Telling};
-use podtether::domain::{FuseReport, Price, UnattendedBill};
+use podtether::domain::{FuseReport, Price, UnattendedBill, Usd};
 use podtether::error::{Failure, FailureKind, StillBilling};
 use podtether::ledger::Ledger;
 use podtether::ops::{EnsureRequest, PodView, RunJobRequest, StopAll, Surroundings, Tether};
@@ -310,6 +310,13 @@ impl Session {
         }
     }
 
+    /// What spend_report says may still be spent.
+    pub async fn committed(&self) -> Option<Usd> {
+        self.begin(Op::Look, "spend_report");
+        let report = self.within(LOOK_BOUND, "spend_report", self.tether.spend_report()).await?;
+        report.ok().map(|report| report.committed_usd)
+    }
+
     /// spend_report.
     pub async fn spend(&self) {
         self.begin(Op::Look, "spend_report");
@@ -323,7 +330,7 @@ impl Session {
 
 /// A job of this kind or that.
 pub fn job(vehicle: &str, dice: &mut Dice, dry_run: bool) -> RunJobRequest {
-    let seconds = i64::try_from(dice.time(30_000, 2 * 3_600_000).as_secs()).unwrap();
+    let seconds = i64::try_from(dice.time(30_000, 5 * 3_600_000).as_secs()).unwrap();
     RunJobRequest {
         name: "sim".to_owned(),
         command: "true".to_owned(),

@@ -57,7 +57,7 @@ impl Session {
         let (_keep, mut signals) = tokio::sync::mpsc::unbounded_channel();
         let mut tell = |note| self.note(note);
         let run = supervise::resume(self.tether(), &asked, &mut signals, &mut tell);
-        let bound = Duration::from_secs(2 * 3600) + SLACK;
+        let bound = Duration::from_secs(5 * 3600) + SLACK;
         let answer = self.within(bound, "supervise --resume", run).await;
         self.void(vehicle);
         match answer {
