@@ -30,6 +30,10 @@ pub struct Figures {
     pub per_mille: i64,
     /// The longest time past a printed bound, whatever was wrong, in seconds.
     pub past_sec: i64,
+    /// How often pods that were left alone were held against what the journal had committed.
+    pub committed: u64,
+    /// How often they cost more, and by how much at most, in micro-dollars.
+    pub beyond: (u64, i64),
 }
 
 impl Figures {
@@ -41,6 +45,8 @@ impl Figures {
             longest_sec: self.longest_sec.max(other.longest_sec),
             per_mille: self.per_mille.max(other.per_mille),
             past_sec: self.past_sec.max(other.past_sec),
+            committed: self.committed + other.committed,
+            beyond: (self.beyond.0 + other.beyond.0, self.beyond.1.max(other.beyond.1)),
         }
     }
 }
@@ -50,6 +56,8 @@ impl Figures {
 pub struct Bounds {
     said: Vec<Said>,
     given_up: Vec<String>,
+    /// What pods that were left alone cost beyond what the journal had committed, in micro-dollars.
+    pub beyond_the_journal: Option<i64>,
     /// When something kept fuses from acting, from when to when: faults, sleep.
     held_up: Vec<(DateTime<Utc>, DateTime<Utc>)>,
 }
@@ -121,6 +129,10 @@ impl Bounds {
     /// What became of every bound; the first one that was broken, in words.
     pub fn judged(&self, pods: &[SimPod], now: DateTime<Utc>) -> (Figures, Option<String>) {
         let (mut figures, mut broken) = (Figures::default(), None);
+        if let Some(beyond) = self.beyond_the_journal {
+            figures.committed = 1;
+            figures.beyond = (u64::from(beyond > 0), beyond);
+        }
         for said in &self.said {
             let Some(pod) = pods.iter().find(|pod| pod.id == said.pod) else { continue };
             let Some(run) = pod.runs.get(said.run) else { continue };
