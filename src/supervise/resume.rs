@@ -193,7 +193,6 @@ async fn end_off(
     fuse::call_off(tether, vehicle, false, tell).await;
     summary.ended_at = Some(tether.clock().now());
     summary.process_exit_code = Some(if was_whole && succeeded { 0 } else { 1 });
-    fuse::call_off(tether, vehicle, false, tell).await;
     save(&mut summary, tell);
     vigil::end(vigil, &summary);
     (summary, Vec::new())

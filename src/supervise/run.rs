@@ -124,10 +124,6 @@ impl<'a> Run<'a> {
         let curve = self.follower.curve();
         let mut summary = self.summary;
         let code = state::exit_code(&state, options.no_stop, summary.capture_complete);
-        // Before the last word: who is killed in between is taken up, and calls it off then.
-        if !state.may_still_bill() {
-            fuse::call_off(tether, self.vehicle, state.asked_for_all(), tell).await;
-        }
         summary.ended_at = Some(tether.clock().now());
         summary.process_exit_code = Some(code);
         save(&mut summary, tell);
