@@ -5,15 +5,15 @@ use super::access::Access;
 use super::order::{self, Order, Reply, Telling};
 use super::record::Record;
 use super::seat::{self, Ask, Seat, Seen, What};
+use super::starts::Starts;
 use crate::clock::SharedClock;
 use crate::domain::{PodId, Usd};
 use chrono::{DateTime, Utc};
 use rand::RngExt as _;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 /// The longest fuse, in hours: as long as the longest job.
 pub const MAX_HOURS: f64 = 168.0;
@@ -21,8 +21,8 @@ pub const MAX_HOURS: f64 = 168.0;
 /// What every fuse of one config is armed with.
 #[derive(Clone, Debug)]
 pub struct Arming {
-    /// podtether's own program.
-    pub program: PathBuf,
+    /// Where the process of one comes from.
+    pub starts: Arc<dyn Starts>,
     /// The config, for people; it is not read again.
     pub config: PathBuf,
     /// How the provider is reached.
@@ -142,8 +142,6 @@ pub enum Called {
 
 /// How long others may be arming.
 const TURN: Duration = Duration::from_secs(45);
-/// How long a new fuse may take to settle and prove its key.
-const SETTLE: Duration = Duration::from_secs(30);
 /// How long a fuse that lives may take to answer.
 const ANSWER: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(25);
@@ -289,8 +287,6 @@ async fn start(
     how: How,
     clock: &SharedClock,
 ) -> Result<Armed, ArmError> {
-    let failed =
-        |what: &str, error: &dyn std::fmt::Display| ArmError::Failed(format!("{what}: {error}"));
     let unusable = |source| ArmError::Folder { folder: wish.folder.clone(), source };
     let order = Order {
         terms: order::Terms {
@@ -309,39 +305,8 @@ async fn start(
         },
         access: arming.access.clone(),
     };
-    let wire = order.to_wire().map_err(|error| failed("its order cannot be written", &error))?;
     let log = wish.folder.join(seat::LOG);
-    let log = std::fs::File::options().create(true).append(true).open(log).map_err(unusable)?;
-    #[expect(clippy::disallowed_methods, reason = "the fuse outlives whatever armed it")]
-    let mut command = tokio::process::Command::new(&arming.program);
-    // The environment is passed on without the key: a proxy or certificates that are named there are
-    // what reaches the provider. The fuse starts no programs that could inherit it (H04).
-    let mut child = command
-        .args(["deadman", "fuse"])
-        .env_remove("RUNPOD_API_KEY")
-        .current_dir("/")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()
-        .map_err(|error| failed("its process cannot be started", &error))?;
-    let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(ArmError::Failed("its process has no pipes".to_owned()));
-    };
-    let said = async {
-        stdin.write_all(&wire).await?;
-        drop(stdin);
-        let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line).await?;
-        // The process that was started is only the first of two, and gone by now.
-        let _ = child.wait().await;
-        Ok::<_, io::Error>(line)
-    };
-    let line = match tokio::time::timeout(SETTLE, said).await {
-        Ok(Ok(line)) => line,
-        Ok(Err(error)) => return Err(failed("its process did not listen", &error)),
-        Err(_) => return Err(ArmError::Failed("its process did not answer in 30 s".to_owned())),
-    };
+    let line = arming.starts.start(order, &log).await?;
     match serde_json::from_str(&line) {
         Ok(Reply::Armed(record)) => Ok(Armed { how, record: *record }),
         Ok(Reply::Denied(why)) => Err(ArmError::Denied(why)),

@@ -4,12 +4,13 @@
 use super::fire::{self, Target};
 use super::news::{News, NewsKind, Told};
 use super::order::{Order, Reply};
+use super::prove::prove;
 use super::record::{Proof, Record, Summary, Word};
 use super::seat::{self, Ask, Seat, What};
 use super::state::{self, Asked, Effect, Event, Form, Jump, Now, Outcome, Phase, State};
 use crate::clock::SharedClock;
+use crate::cloud::Cloud;
 use crate::cloud::runpod::RunPod;
-use crate::cloud::{Cloud, StopRight};
 use chrono::TimeDelta;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -23,8 +24,20 @@ use tokio::signal::unix::{SignalKind, signal};
 const POLL: Duration = Duration::from_millis(500);
 /// How often it says that it lives.
 const BEAT: Duration = Duration::from_secs(20);
-/// How long the proof of the key may take, each half of it.
-const PROOF: Duration = Duration::from_secs(8);
+/// How often a fuse does what it does all its life.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Between two looks at the clocks and the questions.
+    pub poll: Duration,
+    /// Between two signs of life.
+    pub beat: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { poll: POLL, beat: BEAT }
+    }
+}
 
 /// Leaves the session of whatever started this process, so that neither its terminal nor a signal to
 /// its group reaches the fuse (C01).
@@ -49,6 +62,7 @@ pub struct Fuse {
     clock: SharedClock,
     /// When the record was last written, on the clock that is never set back.
     written: Duration,
+    pace: Pace,
     /// Why it was called off, and whether the pod was off by then.
     called_off: Option<(String, bool)>,
     seat: Seat,
@@ -57,7 +71,22 @@ pub struct Fuse {
 /// Settles: takes the vehicle's place, proves the key, and says what its starter waits for, as one line
 /// of JSON. No fuse with it means that none is armed.
 pub async fn fuse(order: Order, clock: SharedClock) -> (String, Option<Fuse>) {
-    let (reply, fuse) = match settled(order, clock).await {
+    match RunPod::new(order.access.options(), Arc::clone(&clock)) {
+        Ok(cloud) => fuse_over(order, Arc::new(cloud), clock).await,
+        Err(error) => {
+            let reply = Reply::Failed(format!("the provider cannot be spoken to: {error}"));
+            (serde_json::to_string(&reply).unwrap_or_default(), None)
+        }
+    }
+}
+
+/// The same over a provider that is there already.
+pub async fn fuse_over(
+    order: Order,
+    cloud: Arc<dyn Cloud>,
+    clock: SharedClock,
+) -> (String, Option<Fuse>) {
+    let (reply, fuse) = match settled(order, cloud, clock).await {
         Ok(fuse) => (Reply::Armed(Box::new(fuse.record.clone())), Some(fuse)),
         Err(reply) => (reply, None),
     };
@@ -68,7 +97,7 @@ fn now(clock: &SharedClock) -> Now {
     Now { wall: clock.now(), monotonic: clock.monotonic() }
 }
 
-async fn settled(order: Order, clock: SharedClock) -> Result<Fuse, Reply> {
+async fn settled(order: Order, cloud: Arc<dyn Cloud>, clock: SharedClock) -> Result<Fuse, Reply> {
     let failed =
         |what: &str, error: &dyn std::fmt::Display| Reply::Failed(format!("{what}: {error}"));
     let Order { terms: told, access } = order;
@@ -76,10 +105,6 @@ async fn settled(order: Order, clock: SharedClock) -> Result<Fuse, Reply> {
         let id = file_id(&state);
         (state, id)
     });
-    let cloud: Arc<dyn Cloud> = Arc::new(
-        RunPod::new(access.options(), Arc::clone(&clock))
-            .map_err(|error| failed("the provider cannot be spoken to", &error))?,
-    );
     let seat = seat::take(&told.folder)
         .await
         .map_err(|error| failed("the log folder cannot be used", &error))?
@@ -131,6 +156,7 @@ async fn settled(order: Order, clock: SharedClock) -> Result<Fuse, Reply> {
         cloud,
         clock,
         written: begun.monotonic,
+        pace: Pace::default(),
         called_off: None,
         seat,
     };
@@ -148,44 +174,6 @@ async fn settled(order: Order, clock: SharedClock) -> Result<Fuse, Reply> {
     Ok(fuse)
 }
 
-/// What the key can do, without changing anything (A07). A pod that is there already is noted.
-async fn prove(cloud: &dyn Cloud, clock: &SharedClock, record: &mut Record) -> Proof {
-    let late = || "no answer in time".to_owned();
-    let (list, right) = tokio::join!(
-        tokio::time::timeout(PROOF, cloud.pods()),
-        tokio::time::timeout(PROOF, cloud.stop_right()),
-    );
-    let (read, mut why) = match list {
-        Ok(Ok(pods)) => {
-            let ours = pods.iter().find(|pod| pod.name == record.pod_name && !pod.is_deleted());
-            if let Some(pod) = ours {
-                record.pod_id.get_or_insert_with(|| pod.id.clone());
-                let rate = pod.price.known().map(|rate| rate.per_hour().micros());
-                record.micros_per_hour = rate.or(record.micros_per_hour);
-            }
-            (Word::Proven, None)
-        }
-        Ok(Err(error)) => (Word::Unproven, Some(error.to_string())),
-        Err(_) => (Word::Unproven, Some(late())),
-    };
-    let stop = match right {
-        Ok(StopRight::Proven) => Word::Proven,
-        Ok(StopRight::Denied(words)) => {
-            why = Some(words);
-            Word::Denied
-        }
-        Ok(StopRight::Unproven(words)) => {
-            why.get_or_insert(words);
-            Word::Unproven
-        }
-        Err(_) => {
-            why.get_or_insert_with(late);
-            Word::Unproven
-        }
-    };
-    Proof { at: clock.now(), read, stop, why }
-}
-
 /// Tells a folder from one of its name that was made after it; `None` when there is none.
 fn file_id(folder: &Path) -> Option<u64> {
     std::fs::metadata(folder).ok().map(|found| found.ino())
@@ -197,16 +185,28 @@ fn hours(time: TimeDelta) -> f64 {
 }
 
 impl Fuse {
+    /// What it says of itself.
+    #[must_use]
+    pub const fn record(&self) -> &Record {
+        &self.record
+    }
+
     /// Runs to its end and returns the exit code. `tell` is told what is worth telling and must return at
     /// once: the stop waits for nobody.
-    pub async fn run(mut self, tell: &(dyn Fn(&News) + Sync)) -> u8 {
+    pub async fn run(self, tell: &(dyn Fn(&News) + Sync)) -> u8 {
         stand_fast();
+        self.burn(Pace::default(), tell).await
+    }
+
+    /// The same at a pace of its own and without an ear for signals, for a process that is no fuse's own.
+    pub async fn burn(mut self, pace: Pace, tell: &(dyn Fn(&News) + Sync)) -> u8 {
+        self.pace = pace;
         let (mut told, mut last) = (Told::default(), None);
         let mut effect = Effect::Wait;
         loop {
             let event = match effect {
                 Effect::Wait => {
-                    tokio::time::sleep(POLL).await;
+                    tokio::time::sleep(self.pace.poll).await;
                     self.event()
                 }
                 Effect::Ask(form) => self.ask(form).await,
@@ -250,7 +250,7 @@ impl Fuse {
     /// Says that it lives, when it is time or something is new.
     fn keep(&mut self, is_new: bool) {
         let monotonic = self.clock.monotonic();
-        if !is_new && monotonic.saturating_sub(self.written) < BEAT {
+        if !is_new && monotonic.saturating_sub(self.written) < self.pace.beat {
             return;
         }
         self.written = monotonic;
@@ -305,7 +305,7 @@ impl Fuse {
             loop {
                 tokio::select! {
                     answer = &mut asking => break answer,
-                    () = tokio::time::sleep(POLL) => match self.event() {
+                    () = tokio::time::sleep(self.pace.poll) => match self.event() {
                         event @ (Event::Cancel | Event::CloudGone) => return event,
                         Event::Extend(_) => self.keep(true),
                         _ => self.keep(false),

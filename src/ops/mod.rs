@@ -104,6 +104,7 @@ use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::{Approved, Refusal, review};
 use crate::ledger::Ledger;
 use crate::plan::{Draft, Facts};
+use crate::pod::transfer::{OverSsh, Pulls};
 use crate::pod::{Shell, Shells};
 use shells::SshShells;
 use std::ffi::OsString;
@@ -129,6 +130,7 @@ pub struct Tether {
     surroundings: Surroundings,
     settings: Settings,
     shells: Arc<dyn Shells>,
+    pulls: Arc<dyn Pulls>,
     ledger: Option<Ledger>,
     arming: Option<Arming>,
     arms_fuses: bool,
@@ -154,6 +156,7 @@ impl Tether {
             surroundings,
             settings,
             shells,
+            pulls: Arc::new(OverSsh),
             ledger,
             arming,
             arms_fuses,
@@ -171,6 +174,12 @@ impl Tether {
     /// How long effects are waited for.
     pub(crate) const fn settings(&self) -> Settings {
         self.settings
+    }
+
+    /// The same with somebody else to bring files home.
+    #[must_use]
+    pub fn with_pulls(self, pulls: Arc<dyn Pulls>) -> Self {
+        Self { pulls, ..self }
     }
 
     /// The same with a journal of what it changes.

@@ -6,7 +6,7 @@ use crate::clock::SharedClock;
 use crate::cloud::local;
 use crate::cloud::runpod::{LOCAL_KEY_PREFIX, RunPod, RunPodOptions};
 use crate::config::{self, CloudChoice, Config, Environment};
-use crate::deadman::{Access, Arming, Telling};
+use crate::deadman::{Access, Arming, OwnProgram, Telling};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::key_source;
 use crate::ledger::{Ledger, project_folder};
@@ -57,7 +57,7 @@ fn arming(config: &Config, start: &Start, options: &RunPodOptions) -> Arming {
         CloudChoice::RunPod => None,
     };
     Arming {
-        program: start.program.clone(),
+        starts: Arc::new(OwnProgram(start.program.clone())),
         config: config.path.clone(),
         access: Access {
             base_url: options.base_url.clone(),

@@ -4,7 +4,7 @@ use super::{CloudName, Tether};
 use crate::domain::{Pod, PodId, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::pod::transfer::{
-    self, Marker, Progress, PullReport, PullRequest, RsyncProgram, TransferError,
+    Marker, Progress, PullReport, PullRequest, RsyncProgram, TransferError,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,7 @@ impl Tether {
         let shell = self.shell(vehicle, pod)?;
         let started = self.clock.monotonic();
         let report = loop {
-            match transfer::pull(&request, &*shell, &mut progress).await {
+            match self.pulls.pull(&request, &*shell, &mut progress).await {
                 // One that was let go a moment ago, or another session's that will soon be done.
                 Err(TransferError::Busy { .. })
                     if self.clock.monotonic().saturating_sub(started) < BUSY =>

@@ -316,6 +316,8 @@ impl<'a> Run<'a> {
                 let state = self.summary.state.as_deref().unwrap_or("begun");
                 tell(Note::Said(format!("the job did start: {state}")));
                 self.summary.adopted_after_launch_timeout |= !is_resumed;
+                // C07: the look that follows takes the lease with the pod's watchdog first.
+                self.look_at_once = true;
             }
             (State::Adopting { .. }, State::Capturing(End::LaunchFailed)) if is_resumed => {
                 tell(Note::Said("its job was never started, and is not started now".to_owned()));

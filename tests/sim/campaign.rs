@@ -1,8 +1,12 @@
 //! One campaign: a world and its fault script from a seed, sessions that live and die in it, and an end
 //! at which everything of ours is off or named.
 
+use super::bad_days::{dies, sleeps};
+use super::bounds::Figures;
 use super::dice::Dice;
+use super::ending::end;
 use super::faults::{self, Fault, State, What};
+use super::laptop::Laptop;
 use super::promises::Promises;
 use super::session::{Killed, Project, Session};
 use super::time::{LaptopClock, TimeLine};
@@ -27,6 +31,8 @@ pub struct Outcome {
     pub calls: u64,
     /// How many pods were made.
     pub pods: usize,
+    /// What became of the bounds that were told.
+    pub figures: Figures,
 }
 
 /// What is drawn first.
@@ -71,24 +77,42 @@ async fn campaign(seed: u64, config: &Config, folder: &Path, traced: bool) -> Ou
         traced,
     );
     others(&mut dice, &mut world, length, &drawn.config);
+    world.laptop_ahead = drawn.wrong_by;
+    for vehicle in &drawn.config.vehicles {
+        world.folders.insert(vehicle.name.0.clone(), vehicle.local_log_dir.clone());
+    }
+    for fault in world.faults.clone() {
+        let at = |time| after(began, time);
+        world.bounds.held_up(at(fault.from), at(fault.until));
+    }
+    let of_link = [State::ShellDown, State::ShellLost, State::Offline];
+    let breaks_it = |fault: &Fault| of_link.iter().any(|state| fault.what == What::State(*state));
+    world.has_good_link = !world.faults.iter().any(breaks_it);
     let world = Shared::new(world);
-    let project =
-        Project { config: drawn.config, world: world.clone(), clock, state: folder.join("state") };
+    let laptop = Laptop::new(world.clone(), Arc::clone(&clock));
+    let state = folder.join("state");
+    let project = Project { config: drawn.config, world: world.clone(), clock, state, laptop };
     let vehicles = if drawn.has_two { 2 } else { 1 };
     let mut alive = Vec::new();
     for number in 1..=drawn.sessions {
         let dice = dice.split();
         let number = usize::try_from(number).unwrap();
-        alive.push(lives(number, project.clone(), dice, vehicles, length, !drawn.sleeps));
+        alive.push(lives(number, project.clone(), dice, vehicles, length));
     }
-    let laptop = sleeps(dice.split(), Arc::clone(&line), length, drawn.sleeps);
-    tokio::join!(futures_util::future::join_all(alive), laptop);
+    let sleep = sleeps(dice.split(), world.clone(), length, drawn.sleeps);
+    let death = dies(dice.split(), project.laptop.clone(), length);
+    tokio::join!(futures_util::future::join_all(alive), sleep, death);
 
     if world.now().promises.broken().is_none() {
         end(&mut dice, &project, vehicles).await;
     }
-    let world = world.now();
+    let mut world = world.now();
+    let (figures, broken) = world.bounds.judged(&world.pods, world.truth());
+    if let Some(broken) = broken {
+        world.promises.break_one(broken);
+    }
     Outcome {
+        figures,
         broken: world.promises.broken().map(str::to_owned),
         script,
         trace: world.trace().to_vec(),
@@ -151,54 +175,49 @@ fn others(dice: &mut Dice, world: &mut World, length: Duration, config: &Config)
         let when = at(dice, world);
         world.schedule(when, Effect::Deleted);
     }
-}
-
-/// The laptop sleeps now and then, with everything that runs on it.
-async fn sleeps(mut dice: Dice, line: Arc<TimeLine>, length: Duration, does: bool) {
-    if !does {
-        return;
-    }
-    for _ in 0..dice.between(1, 4) {
-        let part = u64::try_from(length.as_millis()).unwrap() / 4;
-        tokio::time::sleep(dice.time(1_000, part.max(2_000))).await;
-        line.sleep_laptop(dice.time(60_000, 9 * 3_600_000));
+    if dice.percent(15) {
+        let when = at(dice, world);
+        world.schedule(when, Effect::Reboot);
     }
 }
 
 /// A session after another, each until it is done or killed.
-async fn lives(
-    number: usize,
-    project: Project,
-    mut dice: Dice,
-    vehicles: usize,
-    length: Duration,
-    may_die: bool,
-) {
+async fn lives(number: usize, project: Project, mut dice: Dice, vehicles: usize, length: Duration) {
     tokio::time::sleep(Duration::from_millis(dice.between(0, 60_000))).await;
     let began = tokio::time::Instant::now();
-    for _ in 0..dice.between(1, 3) {
+    for life in 0..dice.between(1, 3) {
         if began.elapsed() > length || project.world.now().promises.broken().is_some() {
             return;
         }
-        let polls = if may_die && dice.percent(50) {
-            u32::try_from(dice.between(1, 300)).unwrap()
-        } else {
-            u32::MAX
+        project.laptop.is_on().await;
+        let polls =
+            if dice.percent(50) { u32::try_from(dice.between(1, 300)).unwrap() } else { u32::MAX };
+        let inner = Box::pin(asks((number, life), &project, dice.split(), vehicles));
+        let ended = tokio::select! {
+            biased;
+            () = project.laptop.death() => None,
+            ended = (Killed { inner, polls }) => ended,
         };
-        let inner = Box::pin(asks(number, &project, dice.split(), vehicles));
-        if (Killed { inner, polls }).await.is_none() {
+        if ended.is_none() {
             project.world.now().say(|| format!("s{number} IS KILLED"));
         }
         tokio::time::sleep(dice.time(500, 30 * 60_000)).await;
     }
 }
 
-async fn asks(number: usize, project: &Project, mut dice: Dice, vehicles: usize) {
+async fn asks((number, life): (usize, u64), project: &Project, mut dice: Dice, vehicles: usize) {
     let mut session = Session::new(number, project);
+    // Whoever comes back after a kill takes up what was begun.
+    if life > 0 && dice.percent(50) {
+        session.resume(&project.config.vehicles[0].name.0).await;
+    }
     // Half of them want a pod first, since everything else needs one.
     if dice.percent(50) {
         let vehicle = project.config.vehicles[0].name.0.clone();
         session.ensure(&vehicle, Duration::from_secs(dice.pick(&[5, 45, 300])), false).await;
+        if dice.percent(30) {
+            session.supervise(&vehicle, &mut dice).await;
+        }
     }
     for _ in 0..dice.between(2, 10) {
         if project.world.now().promises.broken().is_some() {
@@ -217,8 +236,9 @@ async fn asks(number: usize, project: &Project, mut dice: Dice, vehicles: usize)
             60..67 => session.job_status().await,
             67..75 => session.pod_status(&vehicle).await,
             75..78 => session.spend().await,
-            78..84 => session.supervise(&vehicle, &mut dice).await,
-            84..98 => {
+            78..85 => session.supervise(&vehicle, &mut dice).await,
+            85..89 => session.resume(&vehicle).await,
+            89..98 => {
                 session.stop(&vehicle).await;
             }
             _ => {
@@ -227,83 +247,6 @@ async fn asks(number: usize, project: &Project, mut dice: Dice, vehicles: usize)
         }
         if dice.percent(60) {
             tokio::time::sleep(dice.time(500, 3_600_000)).await;
-        }
-    }
-}
-
-/// The faults are over. Either somebody does what podtether says until it says "off", or nobody does
-/// anything and what bills is named in the journal.
-async fn end(dice: &mut Dice, project: &Project, vehicles: usize) {
-    {
-        let mut world = project.world.now();
-        world.faults_cease();
-        world.say(|| "          no fault any more".to_owned());
-    }
-    match dice.between(0, 2) {
-        0 => {
-            // Whoever has no journal looks when everything that was under way has come.
-            tokio::time::sleep(Duration::from_secs(180)).await;
-            let session = Session::new(9, project);
-            told_off(project, async || session.stop_all().await).await;
-        }
-        1 => {
-            let session = Session::new(9, project);
-            for vehicle in &project.config.vehicles[..vehicles] {
-                told_off(project, async || session.stop(&vehicle.name.0).await).await;
-            }
-        }
-        _ => return named(project).await,
-    }
-    tokio::time::sleep(Duration::from_secs(600)).await;
-    let mut world = project.world.now();
-    let now = world.truth();
-    if let Some(id) =
-        world.pods.iter().find(|pod| pod.is_ours && pod.bills_at(now)).map(|pod| pod.id.clone())
-    {
-        world.promises.break_one(format!("everything was said to be off, and {id} bills"));
-    }
-}
-
-/// Asks until the answer is "off": once faults are over, that is a matter of minutes.
-async fn told_off(project: &Project, ask: impl AsyncFn() -> bool) {
-    for _ in 0..8 {
-        if ask().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_secs(30)).await;
-    }
-    project
-        .world
-        .now()
-        .promises
-        .break_one("no stop is confirmed although nothing is wrong any more");
-}
-
-/// Everything of ours that bills stands in the journal, by its id or as an open intent of its vehicle.
-async fn named(project: &Project) {
-    tokio::time::sleep(Duration::from_secs(120)).await;
-    let book = project.ledger().book();
-    let mut world = project.world.now();
-    let now = world.truth();
-    let billing: Vec<_> = world
-        .pods
-        .iter()
-        .filter(|pod| pod.is_ours && pod.bills_at(now))
-        .map(|pod| (pod.id.clone(), pod.name.clone()))
-        .collect();
-    let book = match book {
-        Ok(book) => book,
-        Err(error) => return world.promises.break_one(format!("the journal is lost: {error}")),
-    };
-    if book.set_aside().is_some() {
-        world.promises.break_one("the journal was set aside");
-    }
-    for (id, name) in billing {
-        let vehicle = project.config.vehicles.iter().find(|one| one.pod_name == name);
-        let vehicle = vehicle.map_or("", |one| one.name.0.as_str());
-        let is_open = book.open_intents().iter().any(|intent| intent.vehicle == vehicle);
-        if !book.known_pods().contains(&id) && !is_open {
-            world.promises.break_one(format!("{id} bills and no line of the journal names it"));
         }
     }
 }

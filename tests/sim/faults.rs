@@ -112,6 +112,8 @@ pub enum State {
     ShellDown,
     /// Commands run, their answers do not come.
     ShellLost,
+    /// The laptop has no network: neither provider nor pods are reached.
+    Offline,
 }
 
 /// Either.
@@ -233,5 +235,7 @@ fn state(dice: &mut Dice) -> State {
         State::BillHoles,
         State::ShellDown,
         State::ShellLost,
+        State::Offline,
+        State::Offline,
     ])
 }

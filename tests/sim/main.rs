@@ -12,17 +12,27 @@
     reason = "tests"
 )]
 
+mod bad_days;
+mod bill;
+mod bounds;
 mod campaign;
+mod captures;
 mod dice;
+mod effects;
+mod ending;
 mod faults;
+mod laptop;
 mod pods;
 mod promises;
 mod provider;
 mod session;
 mod shell;
+mod supervised;
 mod time;
+mod watchdog;
 mod world;
 
+use bounds::Figures;
 use campaign::Outcome;
 use podtether::config::{Config, Environment};
 use std::collections::BTreeMap;
@@ -34,7 +44,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// How many campaigns run without being asked for more.
-const CAMPAIGNS: u64 = 3_000;
+const CAMPAIGNS: u64 = 1_500;
 /// Where the seeds begin.
 const FIRST_SEED: u64 = 1;
 
@@ -96,6 +106,7 @@ fn run(seed: u64, config: &Config, folder: &Path, traced: bool) -> Outcome {
             trace: Vec::new(),
             calls: 0,
             pods: 0,
+            figures: Figures::default(),
         }
     });
     let _ = std::fs::remove_dir_all(&own);
@@ -134,6 +145,7 @@ fn no_campaign_breaks_a_promise() {
     let count = number("PODTETHER_SIM_CAMPAIGNS", CAMPAIGNS);
     let (next, calls, pods) = (AtomicU64::new(0), AtomicU64::new(0), AtomicUsize::new(0));
     let broken = Mutex::new(BTreeMap::new());
+    let figures = Mutex::new(Figures::default());
     let started = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -147,6 +159,9 @@ fn no_campaign_breaks_a_promise() {
                     let outcome = run(first + at, &config, folder.path(), false);
                     calls.fetch_add(outcome.calls, Ordering::Relaxed);
                     pods.fetch_add(outcome.pods, Ordering::Relaxed);
+                    let mut all = figures.lock().unwrap();
+                    *all = all.and(outcome.figures);
+                    drop(all);
                     if let Some(promise) = outcome.broken {
                         broken.lock().unwrap().insert(first + at, promise);
                     }
@@ -160,11 +175,26 @@ fn no_campaign_breaks_a_promise() {
         next.into_inner().min(count),
         started.elapsed().as_secs_f64()
     );
+    let all = figures.into_inner().unwrap();
+    println!(
+        "{} bounds were told and left to themselves, {} with a fuse that could act: the longest ran {} s, at most {}.{} % of its bound; past a bound with every fuse gone or held up: {} s",
+        all.bounds,
+        all.held,
+        all.longest_sec,
+        all.per_mille / 10,
+        all.per_mille % 10,
+        all.past_sec.max(0)
+    );
+    println!(
+        "{} times pods were left alone with a fuse each; {} times they cost more than the journal had committed, at most by {} micro-dollars",
+        all.committed, all.beyond.0, all.beyond.1
+    );
     let broken = broken.into_inner().unwrap();
     if let Some((seed, _)) = broken.first_key_value() {
         panic!("{}\n\n{}", told(*seed, &config, folder.path()), kinds(&broken));
     }
     assert!(count < 100 || pods > 0, "no campaign made a pod");
+    assert!(count < 1_000 || all.held > 0, "no bound was ever held against a pod");
 }
 
 /// What is printed for a seed is only worth something when the seed means the same every time.

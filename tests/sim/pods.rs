@@ -1,6 +1,7 @@
 //! Pods, volumes and jobs as they truly are, as functions of time: what a pod was at any moment can
 //! be asked for later, which is what a list that lags shows.
 
+use super::watchdog::SimWatchdog;
 use chrono::{DateTime, TimeDelta, Utc};
 use podtether::domain::{CloudTier, DataCenterId, GpuTypeId, NetworkMount, VolumeId};
 use podtether::domain::{Pod, PodId, PodStatus, Price, SshEndpoint, Usd, UsdPerHour, Volume};
@@ -25,6 +26,8 @@ pub struct Run {
     pub zero_gpus: bool,
     /// Its SSH port, another one each time.
     pub port: u16,
+    /// Its own watchdog, once it is armed.
+    pub watchdog: Option<SimWatchdog>,
 }
 
 /// A pod.
@@ -39,6 +42,8 @@ pub struct SimPod {
     pub rate: UsdPerHour,
     pub hidden_until: DateTime<Utc>,
     pub runs: Vec<Run>,
+    /// Whether its watchdog has stopped it before.
+    pub was_stopped_by_its_own: bool,
     /// Until when what was approved lets it run, at most.
     pub promised_until: DateTime<Utc>,
 }
@@ -61,8 +66,18 @@ impl SimPod {
 
     /// Whether it was on the bill from one moment to the other without a pause.
     pub fn bills_throughout(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> bool {
-        let covers = |run: &Run| run.from <= from && run.ends.is_none_or(|end| end > to);
-        self.runs.iter().any(covers)
+        // A reboot is no pause.
+        let mut at = from;
+        for run in self.runs.iter().filter(|run| run.ends.is_none_or(|end| end > from)) {
+            if run.from > at {
+                return false;
+            }
+            match run.ends {
+                Some(end) if end <= to => at = end,
+                _ => return true,
+            }
+        }
+        false
     }
 
     /// What it cost until then, exactly.
@@ -151,6 +166,8 @@ pub struct SimJob {
     /// When it ends by itself or by its ceiling.
     pub ends: DateTime<Utc>,
     pub code: u8,
+    pub ceiling: Duration,
+    pub auto_stop: bool,
 }
 
 /// How long a container takes to come up.

@@ -21,8 +21,12 @@ pub enum Op {
     Launch { is_forced: bool },
     /// A supervised run, which launches and stops.
     Supervise,
+    /// A run that is taken up again, which launches nothing.
+    Resume,
     /// stop_pod or `podtether stop`.
     Stop,
+    /// Nobody: the laptop's fuse.
+    Fuse,
 }
 
 /// What a session is doing, and what it was told before.
@@ -123,6 +127,9 @@ pub fn a_change_is_sent(world: &mut World, doing: &Doing, change: &Change) {
             world.promises.break_one(format!("a stranger's pod, {id}, is changed"));
         }
     }
+    if let (Op::Fuse, Change::StopPod(id)) = (op, change) {
+        the_fuse_fires(world, id);
+    }
     if let Change::CreatePod(pod) = change {
         let nonce = pod.env.get(NewPod::NONCE_ENV).cloned().unwrap_or_default();
         world.promises.creates.push((nonce, now));
@@ -145,12 +152,37 @@ pub fn a_change_is_sent(world: &mut World, doing: &Doing, change: &Change) {
     }
 }
 
+/// Every launch has the laptop's fuse cover its job. Not checked where the laptop slept between the two.
+fn the_fuse_fires(world: &mut World, pod: &PodId) {
+    let now = world.truth();
+    let lives = |job: &&super::pods::SimJob| job.pod == *pod && world.job_end(job) > now;
+    let live = world.jobs.iter().find(lives).map(|job| job.dir.clone());
+    if let Some(dir) = live.filter(|_| world.is_awake) {
+        world.promises.break_one(format!("the laptop's fuse stops {pod} under {dir}"));
+    }
+}
+
+/// C07: whoever follows a job has told the watchdog so. Not checked where a link was bad or the laptop slept.
+pub fn a_job_is_followed(world: &mut World, pod: &PodId, op: Op) {
+    let now = world.truth();
+    let found = world.pods.iter().find(|one| one.id == *pod).and_then(|pod| pod.run_at(now));
+    let dog = found.and_then(|(_, run)| run.watchdog.as_ref());
+    let is_told = dog.is_none_or(|dog| dog.is_leased(now));
+    if !is_told && world.is_awake && world.has_good_link && op != Op::Idle {
+        world.promises.break_one(format!("{op:?} follows a job on {pod} and holds no lease"));
+    }
+}
+
 /// A job is launched on a pod.
 pub fn a_launch(world: &mut World, pod: &PodId, ceiling: Duration, auto_stop: bool, op: Op) {
+    if !matches!(op, Op::Launch { .. } | Op::Supervise) {
+        world.promises.break_one(format!("{op:?} launched a job on {pod}"));
+    }
     let after = match (op, auto_stop) {
         (_, true) => JobEnd::AUTO_STOP_MAX,
         (Op::Supervise, _) => Duration::ZERO,
-        (_, false) => UNWATCHED,
+        // A proven fuse bounds it by less: what that may be is held against how long the pod ran.
+        (_, false) => Duration::ZERO,
     };
     spend(world, Some(pod), ceiling + Duration::from_secs(60) + after, "a launch");
     let now = world.truth();

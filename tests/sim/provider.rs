@@ -1,17 +1,19 @@
 //! The provider as one session meets it: the client's retries and the faults of the script between
 //! podtether and the world.
 
+use super::bill::hours;
 use super::faults::{Kind, On, State};
 use super::pods::{GPU, SimPod};
 use super::promises::Doing;
 use super::world::{Effect, Shared, World, after};
 use async_trait::async_trait;
-use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use podtether::cloud::{
     Balance, BilledSpan, Changed, Cloud, CloudError, CloudErrorKind, DataCenter, RequestView,
+    StopRight,
 };
 use podtether::domain::{
-    GpuOffer, GpuTypeId, Pod, PodId, PodStatus, Price, Stock, Usd, Volume, VolumeId,
+    GpuOffer, GpuTypeId, Pod, PodId, PodStatus, Price, Stock, Volume, VolumeId,
 };
 use podtether::guard::ApprovedChange;
 use podtether::plan::Change;
@@ -93,9 +95,17 @@ impl SimCloud {
         }
     }
 
+    fn fault(&self, on: On) -> Option<Kind> {
+        let mut world = self.world.now();
+        if world.is_wrong(State::Offline) {
+            return Some(Kind::NoConnection);
+        }
+        world.call_fault(on)
+    }
+
     async fn read_once(&self, on: On) -> Went {
         let latency = self.latency();
-        let fault = self.world.now().call_fault(on);
+        let fault = self.fault(on);
         let after = |time: Duration, kind| (time, Went::Failed(kind));
         let (time, went) = match fault {
             None | Some(Kind::NoEffect | Kind::NoCapacity) => (latency, Went::Through),
@@ -132,7 +142,7 @@ impl SimCloud {
 
     async fn send_once(&self, on: On, effect: &Effect) -> Result<Changed, CloudErrorKind> {
         let latency = self.latency();
-        let fault = self.world.now().call_fault(on);
+        let fault = self.fault(on);
         // A session that dies on the way out has sent nothing, on the way back it has.
         tokio::time::sleep(latency / 2).await;
         let act = || {
@@ -248,49 +258,6 @@ fn listed(world: &World) -> Vec<Pod> {
     world.pods.iter().chain(gone).filter_map(|pod| shown(world, pod, at)).collect()
 }
 
-/// One record for each hour, of as much of it as was billed by then.
-fn hours(
-    world: &World,
-    id: &str,
-    from: DateTime<Utc>,
-    since: DateTime<Utc>,
-    cost: impl Fn(DateTime<Utc>, DateTime<Utc>) -> Usd,
-) -> Vec<BilledSpan> {
-    let more = world.wrong().find_map(|wrong| match wrong {
-        State::BillLag(seconds) => Some(Duration::from_secs(seconds)),
-        _ => None,
-    });
-    let lag = world.bill_lag + more.unwrap_or_default();
-    let known = world.truth() - TimeDelta::from_std(lag).unwrap();
-    let hour_of = |at: DateTime<Utc>| {
-        at.with_minute(0).and_then(|at| at.with_second(0)).and_then(|at| at.with_nanosecond(0))
-    };
-    let mut records = Vec::new();
-    let Some(mut start) = hour_of(from.max(since)) else { return records };
-    while start < known {
-        let end = start + TimeDelta::hours(1);
-        let total = cost(start, end.min(known));
-        if total > Usd::ZERO {
-            records.push(BilledSpan {
-                id: id.to_owned(),
-                start,
-                end,
-                total: Some(total),
-                disk: None,
-            });
-        }
-        start = end;
-    }
-    if world.is_wrong(State::BillHoles) {
-        let mut keep = false;
-        records.retain(|_| {
-            keep = !keep;
-            keep
-        });
-    }
-    records
-}
-
 #[async_trait]
 impl Cloud for SimCloud {
     fn is_local(&self) -> bool {
@@ -369,6 +336,15 @@ impl Cloud for SimCloud {
 
     async fn balance(&self) -> Balance {
         Balance::Unknown("not simulated".to_owned())
+    }
+
+    async fn stop_right(&self) -> StopRight {
+        tokio::time::sleep(self.latency()).await;
+        match self.fault(On::Stop) {
+            None | Some(Kind::Slow(5)) => StopRight::Proven,
+            Some(Kind::Auth | Kind::Forbidden) => StopRight::Denied("simulated".to_owned()),
+            Some(kind) => StopRight::Unproven(format!("simulated {kind:?}")),
+        }
     }
 
     async fn change(

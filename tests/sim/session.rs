@@ -1,7 +1,9 @@
 //! A session: somebody with a podtether of their own over the project's one journal, who asks for this
 //! and that, and may be killed in the middle of anything.
 
+use super::captures::SimPulls;
 use super::dice::Dice;
+use super::laptop::Laptop;
 use super::promises::{Doing, Op, off_was_said};
 use super::provider::{SharedDoing, SimCloud};
 use super::shell::SimShells;
@@ -10,11 +12,12 @@ use super::world::Shared;
 use chrono::{DateTime, Utc};
 use podtether::clock::SharedClock;
 use podtether::config::Config;
-use podtether::domain::Price;
+use podtether::deadman::{Access, Arming, Telling};
+use podtether::domain::{FuseReport, Price, UnattendedBill, Usd};
 use podtether::error::{Failure, FailureKind, StillBilling};
 use podtether::ledger::Ledger;
-use podtether::ops::{EnsureRequest, RunJobRequest, StopAll, Surroundings, Tether};
-use podtether::supervise;
+use podtether::ops::{EnsureRequest, PodView, RunJobRequest, StopAll, Surroundings, Tether};
+use podtether::secret::Secret;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -29,9 +32,26 @@ pub struct Project {
     pub world: Shared,
     pub clock: Arc<LaptopClock>,
     pub state: PathBuf,
+    pub laptop: Laptop,
 }
 
 impl Project {
+    /// What a fuse is armed with here; it reaches the provider as the sessions do.
+    fn arming(&self) -> Arming {
+        Arming {
+            starts: Arc::new(self.laptop.clone()),
+            config: self.config.path.clone(),
+            access: Access {
+                base_url: "https://simulated.invalid".to_owned(),
+                key: Secret::new("a simulated key").unwrap(),
+                is_local: false,
+                allow_loopback_http: false,
+                local_state: None,
+            },
+            telling: Telling::default(),
+        }
+    }
+
     /// The journal, opened anew as by a process that starts.
     pub fn ledger(&self) -> Ledger {
         let clock: SharedClock = Arc::clone(&self.clock) as SharedClock;
@@ -52,7 +72,6 @@ pub struct Session {
 /// take 30 s more.
 const LOOK_BOUND: Duration = Duration::from_secs(300);
 const CHANGE_BOUND: Duration = Duration::from_secs(900);
-const SUPERVISE_SLACK: Duration = Duration::from_secs(4 * 3600);
 
 impl Session {
     /// A process that starts.
@@ -65,13 +84,19 @@ impl Session {
         let surroundings =
             Surroundings { program: "podtether".into(), path: None, ssh_auth_sock: None };
         let clock: SharedClock = Arc::clone(&project.clock) as SharedClock;
+        let dice = Mutex::new(project.world.now().dice.split());
+        let pulls = SimPulls { world: project.world.clone(), dice };
         let tether = Tether::new(project.config.clone(), Arc::new(cloud), clock, surroundings)
             .with_ledger(project.ledger())
-            .with_shells(Arc::new(shells));
+            .with_shells(Arc::new(shells))
+            .with_pulls(Arc::new(pulls))
+            .with_arming(project.arming())
+            .arming_fuses();
         Self { number, tether, project: project.clone(), doing, jobs: Vec::new() }
     }
 
-    fn begin(&self, op: Op, what: &str) -> DateTime<Utc> {
+    /// Notes what is asked for now, and returns when.
+    pub fn begin(&self, op: Op, what: &str) -> DateTime<Utc> {
         let mut doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner);
         *doing = Doing { op, price_shown: Price::Unknown };
         let number = self.number;
@@ -80,13 +105,14 @@ impl Session {
         world.truth()
     }
 
-    fn say(&self, what: &str) {
+    /// Notes it.
+    pub fn say(&self, what: &str) {
         let number = self.number;
         self.project.world.now().say(|| format!("s{number} < {what}"));
     }
 
     /// Waits for a call, which must not take longer than `bound`.
-    async fn within<T>(
+    pub async fn within<T>(
         &self,
         bound: Duration,
         what: &str,
@@ -100,13 +126,44 @@ impl Session {
         answer
     }
 
+    /// podtether itself.
+    pub const fn tether(&self) -> &Tether {
+        &self.tether
+    }
+
+    /// Where it works.
+    pub const fn project(&self) -> &Project {
+        &self.project
+    }
+
+    /// From now on what was said of the vehicle's bounds before counts no more.
+    pub fn void(&self, vehicle: &str) {
+        let name = self.pod_name(vehicle);
+        let mut world = self.project.world.now();
+        let world = &mut *world;
+        world.bounds.void(&world.pods, &name);
+    }
+
+    /// An answer told a bound.
+    fn bound(&self, pod: Option<&PodView>, bill: Option<&UnattendedBill>, fuses: &[FuseReport]) {
+        let (Some(pod), Some(bill)) = (pod, bill) else { return };
+        let mut world = self.project.world.now();
+        let now = world.truth();
+        let found = world.pods.iter().find(|one| one.id.0 == pod.id.0);
+        let Some(run) = found.and_then(|pod| Some((pod.id.clone(), pod.run_at(now)?.0))) else {
+            return;
+        };
+        world.bounds.said(run, now, bill, fuses);
+    }
+
     fn pod_name(&self, vehicle: &str) -> String {
         let vehicles = &self.project.config.vehicles;
         let found = vehicles.iter().find(|one| one.name.0 == vehicle);
         found.map(|one| one.pod_name.clone()).unwrap_or_default()
     }
 
-    fn off(&self, vehicle: &str, asked: DateTime<Utc>, what: &str) {
+    /// An answer said that nothing of the vehicle bills.
+    pub fn off(&self, vehicle: &str, asked: DateTime<Utc>, what: &str) {
         let who = format!("s{} ({what})", self.number);
         let pod_name = self.pod_name(vehicle);
         off_was_said(&mut self.project.world.now(), &pod_name, asked, &who);
@@ -132,9 +189,21 @@ impl Session {
             &format!("ensure {vehicle} {wait:?}"),
         );
         let request = EnsureRequest { vehicle: Some(vehicle.to_owned()), dry_run, wait };
+        if !dry_run {
+            self.void(vehicle);
+        }
         let call = self.tether.ensure_pod(&request);
-        match self.within(CHANGE_BOUND + wait * 2, "ensure_pod", call).await {
-            Some(Ok(answer)) => self.say(&format!("{:?}: {}", answer.status, answer.message)),
+        let answer = self.within(CHANGE_BOUND + wait * 2, "ensure_pod", call).await;
+        if !dry_run {
+            self.void(vehicle);
+        }
+        match answer {
+            Some(Ok(answer)) => {
+                self.say(&format!("{:?}: {}", answer.status, answer.message));
+                if !dry_run {
+                    self.bound(answer.pod.as_ref(), answer.unattended.as_ref(), &answer.fuses);
+                }
+            }
             Some(Err(failure)) => self.failed(vehicle, asked, "ensure_pod", &failure),
             None => {}
         }
@@ -195,7 +264,14 @@ impl Session {
         let request = job(vehicle, dice, dry_run);
         let op = if dry_run { Op::Look } else { Op::Launch { is_forced: request.force } };
         let asked = self.begin(op, &format!("run_job {vehicle} {:?}", request.max_runtime_sec));
-        match self.within(CHANGE_BOUND, "run_job", self.tether.run_job(&request)).await {
+        if !dry_run {
+            self.void(vehicle);
+        }
+        let answer = self.within(CHANGE_BOUND, "run_job", self.tether.run_job(&request)).await;
+        if !dry_run {
+            self.void(vehicle);
+        }
+        match answer {
             Some(Ok(answer)) => {
                 self.say(&format!(
                     "launched {}",
@@ -225,10 +301,20 @@ impl Session {
         self.begin(Op::Look, &format!("pod_status {vehicle}"));
         let call = self.tether.pod_status(Some(vehicle));
         match self.within(LOOK_BOUND, "pod_status", call).await {
-            Some(Ok(answer)) => self.say(&format!("{:?}: {}", answer.status, answer.message)),
+            Some(Ok(answer)) => {
+                self.say(&format!("{:?}: {}", answer.status, answer.message));
+                self.bound(answer.pod.as_ref(), answer.unattended.as_ref(), &answer.fuses);
+            }
             Some(Err(failure)) => self.say(&format!("failed: {failure}")),
             None => {}
         }
+    }
+
+    /// What spend_report says may still be spent.
+    pub async fn committed(&self) -> Option<Usd> {
+        self.begin(Op::Look, "spend_report");
+        let report = self.within(LOOK_BOUND, "spend_report", self.tether.spend_report()).await?;
+        report.ok().map(|report| report.committed_usd)
     }
 
     /// spend_report.
@@ -240,48 +326,11 @@ impl Session {
             None => {}
         }
     }
-
-    /// A supervised run.
-    pub async fn supervise(&self, vehicle: &str, dice: &mut Dice) {
-        let job = RunJobRequest { auto_stop: false, force: false, ..job(vehicle, dice, false) };
-        let ceiling = job.max_runtime_sec.and_then(|sec| u64::try_from(sec).ok()).unwrap_or(3600);
-        let options = supervise::Options {
-            job,
-            interval: Duration::from_secs(45),
-            max_wait: None,
-            backstop: Duration::from_secs(300),
-            no_stop: false,
-            sync_subdir: None,
-            pull_every: supervise::PULL_EVERY,
-            notifier: podtether::notify::Notifier::silent(),
-            summary_path: None,
-        };
-        self.begin(Op::Supervise, &format!("supervise {vehicle}, {ceiling} s"));
-        let (_keep, mut signals) = tokio::sync::mpsc::unbounded_channel();
-        let mut tell = |note| {
-            if let supervise::Note::Said(text) = note {
-                self.say(&text);
-            }
-        };
-        let run = supervise::run(&self.tether, &options, &mut signals, &mut tell);
-        let bound = Duration::from_secs(ceiling) + SUPERVISE_SLACK;
-        let Some((summary, _)) = self.within(bound, "supervise", run).await else { return };
-        let (code, may) = (summary.process_exit_code, summary.pod_may_still_be_running);
-        self.say(&format!("supervise ends with {code:?}, may still be running: {may}"));
-        if !may {
-            // What it says was read in its last call.
-            let ago = self.project.world.now().truth() - chrono::TimeDelta::minutes(5);
-            self.off(vehicle, ago, "supervise");
-        }
-        if may && code == Some(0) {
-            let broken = format!("s{}: supervise ends with 0 and the pod may run", self.number);
-            self.project.world.now().promises.break_one(broken);
-        }
-    }
 }
 
-fn job(vehicle: &str, dice: &mut Dice, dry_run: bool) -> RunJobRequest {
-    let seconds = i64::try_from(dice.time(30_000, 2 * 3_600_000).as_secs()).unwrap();
+/// A job of this kind or that.
+pub fn job(vehicle: &str, dice: &mut Dice, dry_run: bool) -> RunJobRequest {
+    let seconds = i64::try_from(dice.time(30_000, 5 * 3_600_000).as_secs()).unwrap();
     RunJobRequest {
         name: "sim".to_owned(),
         command: "true".to_owned(),

@@ -6,6 +6,7 @@ use super::faults::State;
 use super::pods::SimJob;
 use super::promises;
 use super::provider::SharedDoing;
+use super::watchdog;
 use super::world::{Effect, Shared, World, after};
 use async_trait::async_trait;
 use podtether::domain::{Pod, PodId, RemoteCommand, Vehicle, scripts};
@@ -74,7 +75,8 @@ impl Shell for SimShell {
             let is_there = run.is_some_and(|up| up <= now);
             let (session, pod) = (self.session, &self.pod);
             world.say(|| format!("s{session} {pod} runs {name}"));
-            (world.is_wrong(State::ShellDown), world.is_wrong(State::ShellLost), is_there)
+            let is_down = world.is_wrong(State::ShellDown) || world.is_wrong(State::Offline);
+            (is_down, world.is_wrong(State::ShellLost), is_there)
         };
         if is_down {
             tokio::time::sleep(Duration::from_secs(15)).await;
@@ -113,6 +115,13 @@ impl SimShell {
             self.launch(&mut world, args)
         } else if name == scripts::CALL_OFF_LAUNCH.name {
             self.call_off(&mut world, args)
+        } else if name == scripts::ARM_WATCHDOG.name || name == scripts::RENEW_LEASE.name {
+            let Some(run) = self.run_of(&world) else { return Ended(1, String::new()) };
+            let answer = match name == scripts::RENEW_LEASE.name {
+                true => watchdog::lease(&mut world, &self.pod, run, args),
+                false => watchdog::arm(&mut world, &self.pod, run, args),
+            };
+            answer.map_or_else(|| Ended(2, String::new()), |text| Ended(0, text))
         } else {
             // The list of a folder that is not there.
             Ended(3, String::new())
@@ -132,7 +141,9 @@ impl SimShell {
             id => format!("job={id}\n{}", self.status(world, &format!("{mount}/jobs/{id}"))),
         };
         let (probe, live) = (self.probe(world), self.live(world));
-        Ended(0, format!("{probe}{live}{job}end={}\n", scripts::POD_LOOK.name))
+        let dog = self.run_of(world).map(|run| watchdog::report(world, &self.pod, run));
+        let dog = dog.unwrap_or_default();
+        Ended(0, format!("{probe}{live}{job}{dog}end={}\n", scripts::POD_LOOK.name))
     }
 
     fn probe(&self, world: &World) -> String {
@@ -182,6 +193,8 @@ impl SimShell {
             from: now,
             ends,
             code,
+            ceiling,
+            auto_stop,
         });
         Ended(0, "launched 4711\n".to_owned())
     }
@@ -203,8 +216,15 @@ impl SimShell {
         let (now, run) = (world.truth(), self.run_of(world));
         let lives = |job: &&SimJob| job.pod == self.pod && Some(job.run) == run && job.ends > now;
         let id = |job: &SimJob| job.dir.rsplit('/').next().unwrap_or_default().to_owned();
-        let lines: String =
-            world.jobs.iter().filter(lives).map(|job| format!("live={}\n", id(job))).collect();
+        let line = |job: &SimJob| {
+            // What podtether wrote there has the laptop's time.
+            let from = (job.from + world.laptop_ahead).format("%Y-%m-%dT%H:%M:%SZ");
+            let (id, ceiling, auto_stop) = (id(job), job.ceiling.as_secs(), job.auto_stop);
+            format!(
+                "live={id}\nlive_meta={id} {{\"max_runtime_sec\": {ceiling}, \"auto_stop\": {auto_stop}, \"started_at\": \"{from}\"}}\n"
+            )
+        };
+        let lines: String = world.jobs.iter().filter(lives).map(line).collect();
         format!("{lines}jobs=whole\n")
     }
 
@@ -236,6 +256,8 @@ impl SimShell {
 
     async fn await_exit(&self, args: &[&str]) -> Ended {
         let [dir, seconds] = args else { return Ended(2, String::new()) };
+        let op = self.doing.lock().unwrap_or_else(PoisonError::into_inner).op;
+        promises::a_job_is_followed(&mut self.world.now(), &self.pod, op);
         let end = tokio::time::Instant::now() + Duration::from_secs(seconds.parse().unwrap());
         loop {
             {
@@ -267,7 +289,8 @@ fn place(world: &mut World, args: &[&str], stdin: usize) -> Ended {
 /// How long a job takes and how it ends; at its ceiling, with 124, when it is too long.
 fn job_end(dice: &mut Dice, ceiling: Duration) -> (Duration, u8) {
     let takes = dice.time(1_000, 4 * 3_600_000);
-    if takes >= ceiling {
+    // What is asked for is often what it takes.
+    if takes >= ceiling || dice.percent(25) {
         return (ceiling + Duration::from_secs(dice.between(0, 60)), 124);
     }
     (takes, if dice.percent(70) { 0 } else { 1 })

@@ -1,47 +1,22 @@
 //! The world of a campaign: what is so at the provider and on its pods, what is going wrong, and the
 //! promises that break when something happens that must not.
 
+use super::bounds::Bounds;
 use super::dice::Dice;
+pub use super::effects::Effect;
 use super::faults::{Fault, Kind, On, State, What};
-use super::pods::{DATA_CENTER, Run, SimJob, SimPod, SimVolume, boot_time};
-use super::promises::{BOOT_MAX, Promises, UNWATCHED};
+use super::pods::{DATA_CENTER, SimJob, SimPod, SimVolume};
+use super::promises::Promises;
 use super::time::TimeLine;
 use chrono::{DateTime, TimeDelta, Utc};
-use podtether::cloud::{Changed, CloudErrorKind};
-use podtether::domain::{DataCenterId, PodId, UsdPerHour, Volume, VolumeId};
-use podtether::plan::{NewPod, NewVolume};
-use std::collections::BTreeSet;
+use podtether::domain::{DataCenterId, PodId, UsdPerHour};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The name of a stranger's pod.
 pub const STRANGER: &str = "somebody-elses";
-
-/// A change, on its way.
-#[derive(Clone, Debug)]
-pub enum Effect {
-    CreatePod(Box<NewPod>, Option<VolumeId>),
-    CreateVolume(NewVolume),
-    Start(PodId),
-    Stop(PodId),
-    /// A job asks for the stop of its own pod, in the run it was started in.
-    StopSelf(PodId, usize),
-    /// Somebody else makes a pod, of this name.
-    Stranger(String),
-    /// Somebody deletes a pod of ours in the console.
-    Deleted,
-}
-
-impl Effect {
-    /// In a few words, without markers, which come from no seed.
-    fn name(&self) -> String {
-        match self {
-            Self::CreatePod(pod, _) => format!("create {:?}", pod.name),
-            Self::CreateVolume(volume) => format!("create volume {:?}", volume.name),
-            other => format!("{other:?}"),
-        }
-    }
-}
 
 /// Everything.
 pub struct World {
@@ -55,11 +30,22 @@ pub struct World {
     pub placed: BTreeSet<String>,
     /// Folders of jobs whose launch was called off.
     pub called_off: BTreeSet<String>,
+    /// Folders of jobs that came home whole, after their job had ended.
+    pub home: BTreeSet<String>,
+    /// Where each vehicle's results and fuse have their place.
+    pub folders: BTreeMap<String, PathBuf>,
+    /// How far the laptop's clock is ahead.
+    pub laptop_ahead: TimeDelta,
+    /// Whether the laptop has not slept.
+    pub is_awake: bool,
+    /// Whether nothing is ever wrong with the way to the pods.
+    pub has_good_link: bool,
+    pub bounds: Bounds,
     pub rate: UsdPerHour,
     pub bill_lag: Duration,
     pub promises: Promises,
     later: Vec<(DateTime<Utc>, Effect)>,
-    made: u32,
+    pub made: u32,
     trace: Option<Vec<String>>,
     calls: u64,
 }
@@ -103,6 +89,12 @@ impl World {
             jobs: Vec::new(),
             placed: BTreeSet::new(),
             called_off: BTreeSet::new(),
+            home: BTreeSet::new(),
+            folders: BTreeMap::new(),
+            laptop_ahead: TimeDelta::zero(),
+            is_awake: true,
+            has_good_link: true,
+            bounds: Bounds::default(),
             rate,
             bill_lag,
             promises,
@@ -151,7 +143,9 @@ impl World {
             .min_by_key(|at| self.later[*at].0)
         {
             let (at, effect) = self.later.remove(next);
-            self.say(|| format!("          late: {}", effect.name()));
+            if !matches!(effect, Effect::Watch(..)) {
+                self.say(|| format!("          late: {}", effect.name()));
+            }
             let _ = self.apply(effect, at);
         }
     }
@@ -174,6 +168,11 @@ impl World {
             What::Call(kind, _) => Some(kind),
             What::State(_) => None,
         }
+    }
+
+    /// Where a vehicle's results and fuse have their place.
+    pub fn folder_of(&self, vehicle: &str) -> PathBuf {
+        self.folders.get(vehicle).cloned().unwrap_or_default()
     }
 
     /// What is wrong with the state of things now.
@@ -201,146 +200,6 @@ impl World {
         let micros = self.rate.per_hour().micros();
         let percent = i64::try_from(percent.unwrap_or(100)).unwrap();
         UsdPerHour::new(podtether::domain::Usd::from_micros(micros * percent / 100))
-    }
-
-    /// Carries out a change, as the provider would at that moment.
-    pub fn apply(&mut self, effect: Effect, at: DateTime<Utc>) -> Result<Changed, CloudErrorKind> {
-        match effect {
-            Effect::CreatePod(wanted, created) => Ok(self.create(*wanted, created, at)),
-            Effect::CreateVolume(wanted) => {
-                self.made += 1;
-                let volume = Volume {
-                    id: VolumeId(format!("vol{}", self.made)),
-                    name: wanted.name,
-                    size_gb: wanted.size_gb,
-                    data_center: wanted.data_center,
-                };
-                if self.volumes.iter().any(|one| one.volume.name == volume.name) {
-                    let name = &volume.name;
-                    self.promises.break_one(format!("a second volume {name:?} was made"));
-                }
-                self.volumes.push(SimVolume { volume: volume.clone(), made: at });
-                Ok(Changed::Volume(volume))
-            }
-            Effect::Start(id) => self.start(&id, at),
-            Effect::Stop(id) => self.stop(&id, at),
-            Effect::StopSelf(id, run) => {
-                let is_on = |pod: &&mut SimPod| pod.id == id;
-                let ended = self.pods.iter_mut().find(is_on).and_then(|pod| pod.runs.get_mut(run));
-                if let Some(run) = ended.filter(|run| run.ends.is_none()) {
-                    run.ends = Some(at);
-                }
-                Ok(Changed::Accepted)
-            }
-            Effect::Stranger(name) => {
-                self.insert(name, false, [].into(), None, at);
-                Ok(Changed::Accepted)
-            }
-            Effect::Deleted => {
-                if let Some(index) = self.pods.iter().position(|pod| pod.is_ours) {
-                    let mut pod = self.pods.remove(index);
-                    for run in pod.runs.iter_mut().filter(|run| run.ends.is_none()) {
-                        run.ends = Some(at);
-                    }
-                    self.deleted.push((pod, at));
-                }
-                Ok(Changed::Accepted)
-            }
-        }
-    }
-
-    fn create(&mut self, wanted: NewPod, created: Option<VolumeId>, at: DateTime<Utc>) -> Changed {
-        let others: Vec<PodId> = self
-            .pods
-            .iter()
-            .filter(|pod| pod.is_ours && pod.name == wanted.name)
-            .map(|pod| pod.id.clone())
-            .collect();
-        let volume = match &wanted.volume {
-            podtether::plan::VolumeRef::Existing(id) => Some(id.clone()),
-            podtether::plan::VolumeRef::Planned(_) => created,
-        };
-        let nonce = wanted.nonce().map(str::to_owned);
-        let id = self.insert(wanted.name.clone(), true, wanted.env, volume, at);
-        self.promises.a_pod_was_made(&wanted.name, &id, nonce.as_ref(), &others, at);
-        let pod = self.pods.iter().find(|pod| pod.id == id).and_then(|pod| pod.shown_at(at));
-        pod.map_or(Changed::Accepted, |pod| Changed::Pod(Box::new(pod)))
-    }
-
-    fn insert(
-        &mut self,
-        name: String,
-        is_ours: bool,
-        env: std::collections::BTreeMap<String, String>,
-        volume: Option<VolumeId>,
-        at: DateTime<Utc>,
-    ) -> PodId {
-        self.made += 1;
-        let id = PodId(format!("pod{}", self.made));
-        let hidden = self.wrong().find_map(|wrong| match wrong {
-            State::Hidden(seconds) => Some(seconds),
-            _ => None,
-        });
-        let hidden_until = at + boot_time(hidden.unwrap_or(0));
-        let run = self.run(at);
-        let rate = self.price();
-        let promised_until = after(at, BOOT_MAX + UNWATCHED);
-        let runs = vec![run];
-        self.pods.push(SimPod {
-            id: id.clone(),
-            name,
-            is_ours,
-            env,
-            volume,
-            rate,
-            hidden_until,
-            runs,
-            promised_until,
-        });
-        id
-    }
-
-    fn run(&mut self, at: DateTime<Utc>) -> Run {
-        let boot = boot_time(self.dice.between(8, 90));
-        let never = self.is_wrong(State::NeverBoots);
-        self.made += 1;
-        Run {
-            from: at,
-            up: (!never).then_some(at + boot),
-            ends: None,
-            zero_gpus: self.is_wrong(State::ZeroGpus),
-            port: u16::try_from(10_000 + self.made % 50_000).unwrap(),
-        }
-    }
-
-    fn start(&mut self, id: &PodId, at: DateTime<Utc>) -> Result<Changed, CloudErrorKind> {
-        let run = self.run(at);
-        let pod = self.visible(id, at).ok_or(CloudErrorKind::NotFound)?;
-        if pod.bills_at(at) {
-            return Err(CloudErrorKind::Conflict);
-        }
-        // A stop that is under way is over before the next start.
-        pod.runs.push(run);
-        Ok(Changed::Accepted)
-    }
-
-    fn stop(&mut self, id: &PodId, at: DateTime<Utc>) -> Result<Changed, CloudErrorKind> {
-        let takes = boot_time(self.dice.between(0, 6));
-        let blocked = self.is_wrong(State::Locked) || self.is_wrong(State::ShownError);
-        let pod = self.visible(id, at).ok_or(CloudErrorKind::NotFound)?;
-        if !pod.bills_at(at) || blocked {
-            return Err(CloudErrorKind::Conflict);
-        }
-        let run = pod.runs.iter_mut().rev().find(|run| run.ends.is_none());
-        if let Some(run) = run {
-            run.ends = Some(at + takes);
-        }
-        let pod = self.pods.iter().find(|pod| pod.id == *id).and_then(|pod| pod.shown_at(at));
-        Ok(pod.map_or(Changed::Accepted, |pod| Changed::Pod(Box::new(pod))))
-    }
-
-    fn visible(&mut self, id: &PodId, at: DateTime<Utc>) -> Option<&mut SimPod> {
-        self.pods.iter_mut().find(|pod| pod.id == *id && pod.hidden_until <= at)
     }
 
     /// What was spent until now, as the bill will say one day.

@@ -8,6 +8,7 @@ mod manifest;
 mod outcome;
 mod place;
 mod pull;
+mod pulls;
 mod receive;
 mod remote_rsync;
 mod room;
@@ -24,6 +25,7 @@ mod words;
 
 pub use manifest::{Check, MANIFEST, Marker};
 pub use pull::pull;
+pub use pulls::{OverSsh, Pulls};
 pub use rsync::{Family, RsyncProgram};
 pub use words::Words;
 
