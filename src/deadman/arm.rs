@@ -2,6 +2,7 @@
 //! arm two fuses or overwrite each other's question.
 
 use super::access::Access;
+use super::arm_error::ArmError;
 use super::order::{self, Order, Reply, Telling};
 use super::record::Record;
 use super::seat::{self, Ask, Seat, Seen, What};
@@ -10,7 +11,6 @@ use crate::clock::SharedClock;
 use crate::domain::{PodId, Usd};
 use chrono::{DateTime, Utc};
 use rand::RngExt as _;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,41 +89,6 @@ pub struct Armed {
     pub how: How,
     /// What it says of itself.
     pub record: Record,
-}
-
-/// No fuse was armed, or none was extended.
-#[derive(Debug, thiserror::Error)]
-pub enum ArmError {
-    /// A07: a fuse that may not stop is none.
-    #[error("{0}")]
-    Denied(String),
-    /// The vehicle's fuse is stopping its pod.
-    #[error(
-        "the fuse of vehicle {vehicle} fires: it asks for the stop since {since}; `podtether deadman cancel` ends that"
-    )]
-    Firing {
-        /// The vehicle.
-        vehicle: String,
-        /// Since when, UTC.
-        since: DateTime<Utc>,
-    },
-    /// There is none to extend.
-    #[error("no fuse of this vehicle is armed")]
-    NotArmed,
-    /// A process holds the lock and says nothing.
-    #[error("process {0} holds the fuse's lock and does not answer")]
-    Silent(String),
-    /// The new process did not settle.
-    #[error("the fuse could not be armed: {0}")]
-    Failed(String),
-    /// The vehicle's log folder.
-    #[error("the log folder {} cannot be used: {source}", folder.display())]
-    Folder {
-        /// Which.
-        folder: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
 }
 
 /// It was not called off.

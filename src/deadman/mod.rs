@@ -8,6 +8,7 @@
 
 mod access;
 mod arm;
+mod arm_error;
 mod boot;
 mod fire;
 mod news;
@@ -24,9 +25,9 @@ mod timer;
 
 pub use access::Access;
 pub use arm::{
-    ArmError, Armed, Arming, Called, CancelError, How, MAX_HOURS, Wish, cancel, ensure_armed,
-    extend,
+    Armed, Arming, Called, CancelError, How, MAX_HOURS, Wish, cancel, ensure_armed, extend,
 };
+pub use arm_error::ArmError;
 pub use fire::Attempt;
 pub use news::{News, NewsKind};
 pub use order::{Order, Telling};

@@ -1,7 +1,7 @@
 //! How the process of a fuse comes to be: from podtether's own program, unless somebody else stands in
 //! for it.
 
-use super::arm::ArmError;
+use super::arm_error::ArmError;
 use super::order::Order;
 use async_trait::async_trait;
 use std::fmt;

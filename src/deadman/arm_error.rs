@@ -1,0 +1,40 @@
+//! Why no fuse was armed.
+
+use chrono::{DateTime, Utc};
+use std::io;
+use std::path::PathBuf;
+
+/// No fuse was armed, or none was extended.
+#[derive(Debug, thiserror::Error)]
+pub enum ArmError {
+    /// A07: a fuse that may not stop is none.
+    #[error("{0}")]
+    Denied(String),
+    /// The vehicle's fuse is stopping its pod.
+    #[error(
+        "the fuse of vehicle {vehicle} fires: it asks for the stop since {since}; `podtether deadman cancel` ends that"
+    )]
+    Firing {
+        /// The vehicle.
+        vehicle: String,
+        /// Since when, UTC.
+        since: DateTime<Utc>,
+    },
+    /// There is none to extend.
+    #[error("no fuse of this vehicle is armed")]
+    NotArmed,
+    /// A process holds the lock and says nothing.
+    #[error("process {0} holds the fuse's lock and does not answer")]
+    Silent(String),
+    /// The new process did not settle.
+    #[error("the fuse could not be armed: {0}")]
+    Failed(String),
+    /// The vehicle's log folder.
+    #[error("the log folder {} cannot be used: {source}", folder.display())]
+    Folder {
+        /// Which.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
