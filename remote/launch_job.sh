@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck disable=SC2154 # answer, proc: of a part that stands before this one
 # Starts a placed job, at most once, and returns as soon as its wrapper has shown itself.
 # usage: launch_job.sh <job dir> <script dir> <pod_id> <ceiling_sec> <0|1> <workdir>
 # Prints one line: "launched <pid>" or "already_started". A launch that was called off is an error.
@@ -6,15 +7,13 @@ set -u
 # A connection that is lost now must not leave a lock without a job. Handlers, not '': the job would
 # inherit ignored signals and could not change that.
 trap : HUP PIPE
-proc=${PODTETHER_PROC:-/proc}
 
 # Notes the machine's uptime and boot: against them ages are told, whatever clocks do (A14).
 note_time() {
-  local uptime='' boot=''
+  local uptime=''
   { read -r uptime _ <"$proc/uptime"; } 2>/dev/null || return
-  { read -r boot <"${PODTETHER_BOOT_ID:-}"; } 2>/dev/null
-  [ -n "$boot" ] || { read -r boot <"$proc/sys/kernel/random/boot_id"; } 2>/dev/null
-  printf '%s %s\n' "${uptime%%.*}" "$boot" >"$1"
+  boot_id
+  printf '%s %s\n' "${uptime%%.*}" "$answer" >"$1"
 } 2>/dev/null
 
 # Another session did not wait for this launch any longer (call_off_launch.sh).

@@ -3,6 +3,10 @@
 use std::fs::{File, TryLockError};
 use std::io;
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+/// How often a lock that somebody holds is tried again.
+const AGAIN: Duration = Duration::from_millis(25);
 
 /// A file whose lock this process holds until this is dropped, or the process ends.
 ///
@@ -19,6 +23,22 @@ impl Held {
     /// When the system cannot lock it.
     pub fn alone(file: &File) -> io::Result<Option<Self>> {
         Self::taken(file, file.try_lock())
+    }
+
+    /// As [`Self::alone`], tried again for as long as `wait`: who only looks holds it for an instant.
+    ///
+    /// # Errors
+    /// When the system cannot lock it.
+    pub async fn alone_within(file: &File, wait: Duration) -> io::Result<Option<Self>> {
+        let mut waited = Duration::ZERO;
+        loop {
+            let held = Self::alone(file)?;
+            if held.is_some() || waited >= wait {
+                return Ok(held);
+            }
+            tokio::time::sleep(AGAIN).await;
+            waited += AGAIN;
+        }
     }
 
     /// Takes `file` beside others who do the same; `None` when somebody holds it alone.
@@ -80,6 +100,21 @@ mod tests {
         drop(held);
         assert!(Held::alone(&at(&folder)).unwrap().is_some());
         drop(copy);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_gets_it_when_it_is_let_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = Held::alone(&at(&folder)).unwrap();
+        let file = at(&folder);
+        let wait = Duration::from_secs(2);
+        assert!(Held::alone_within(&file, wait).await.unwrap().is_none());
+        let let_go = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            drop(held);
+        };
+        let (taken, ()) = tokio::join!(Held::alone_within(&file, wait), let_go);
+        assert!(taken.unwrap().is_some());
     }
 
     #[test]

@@ -21,8 +21,7 @@ const TURN: &str = "deadman.turn";
 pub(super) const LOG: &str = "deadman.log";
 
 /// A reader holds a lock for an instant; it is waited out.
-const TRIES: u32 = 40;
-const AGAIN: Duration = Duration::from_millis(25);
+const INSTANT: Duration = Duration::from_secs(1);
 
 /// What lies at a vehicle's place.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,29 +53,22 @@ impl Seat {
     }
 }
 
-async fn lock(folder: &Path, name: &str, tries: u32) -> io::Result<Option<Seat>> {
+async fn lock(folder: &Path, name: &str, wait: Duration) -> io::Result<Option<Seat>> {
     let path = folder.join(name);
     let file = File::options().create(true).append(true).open(&path)?;
-    for attempt in 1.. {
-        match Held::alone(&file)? {
-            Some(file) => return Ok(Some(Seat { file, path })),
-            None if attempt < tries => tokio::time::sleep(AGAIN).await,
-            None => break,
-        }
-    }
-    Ok(None)
+    let held = Held::alone_within(&file, wait).await?;
+    Ok(held.map(|file| Seat { file, path }))
 }
 
 /// Takes the vehicle's place for life; `None` when a fuse that lives has it.
 pub(super) async fn take(folder: &Path) -> io::Result<Option<Seat>> {
-    lock(folder, LOCK, TRIES).await
+    lock(folder, LOCK, INSTANT).await
 }
 
 /// Takes the turn to arm, extend or call off: one at a time. `None` when it was not to be had.
 pub(super) async fn turn(folder: &Path, patience: Duration) -> io::Result<Option<Seat>> {
     std::fs::create_dir_all(folder)?;
-    let tries = patience.as_millis() / AGAIN.as_millis();
-    lock(folder, TURN, u32::try_from(tries).unwrap_or(u32::MAX)).await
+    lock(folder, TURN, patience).await
 }
 
 /// Whether a fuse lives here.

@@ -28,7 +28,7 @@ pub const RECIPE_LOOK: Script = script!("recipe_look.sh");
 /// `<path> <sha256 before> <sha256 after> <bytes>`: stdin in place of a file that is still what it was.
 pub const REPLACE_FILE: Script = script!("replace_file.sh");
 /// `<job dir> <script dir> <pod_id> <ceiling_sec> <0|1> <workdir>`: starts a job at most once.
-pub const LAUNCH_JOB: Script = script!("launch_job.sh");
+pub const LAUNCH_JOB: Script = script!("launch_job.sh", "identity.sh");
 /// `<job dir> <0|1>`: sees to it that a launch of unknown outcome starts nothing any more.
 pub const CALL_OFF_LAUNCH: Script =
     script!("call_off_launch.sh", "identity.sh", "liveness.sh", "verdict.sh");

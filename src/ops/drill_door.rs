@@ -21,8 +21,7 @@ const ASK: ExecLimits = ExecLimits {
     stderr_bytes: 8 * 1024,
 };
 /// A reader holds the lock for an instant; it is waited out.
-const TRIES: u32 = 40;
-const AGAIN: Duration = Duration::from_millis(25);
+const INSTANT: Duration = Duration::from_secs(1);
 
 /// On what a drill would run.
 #[derive(Clone, Debug)]
@@ -86,13 +85,8 @@ impl Tether {
         }
         let options = File::options().create(true).append(true).open(path);
         let file = options.map_err(|error| unusable(&error))?;
-        for _ in 0..TRIES {
-            match Held::alone(&file).map_err(|error| unusable(&error))? {
-                Some(held) => return Ok(held),
-                None => tokio::time::sleep(AGAIN).await,
-            }
-        }
-        Err(under_way(vehicle))
+        let held = Held::alone_within(&file, INSTANT).await.map_err(|error| unusable(&error))?;
+        held.ok_or_else(|| under_way(vehicle))
     }
 
     /// Says no to whoever wants to start something on a vehicle that a drill has. Its fuses are about

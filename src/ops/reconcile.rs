@@ -9,7 +9,6 @@ use crate::held::Held;
 use crate::ledger::{Action, Book, Event, LedgerError, OpenIntent};
 use crate::plan::{Committed, Facts, Fuse, NewPod, UnknownCreate};
 use chrono::{DateTime, Utc};
-
 use std::time::Duration;
 
 impl Tether {

@@ -18,8 +18,7 @@ pub(crate) struct Kept {
 }
 
 /// A reader holds the lock for an instant; it is waited out.
-const TRIES: u32 = 40;
-const AGAIN: Duration = Duration::from_millis(25);
+const INSTANT: Duration = Duration::from_secs(1);
 
 fn name(job_id: &str) -> String {
     format!("supervise-{job_id}.lock")
@@ -33,15 +32,8 @@ pub(crate) async fn keep(vigil: &Vigil, folder: &Path) -> io::Result<Kept> {
     std::fs::create_dir_all(folder)?;
     let path = folder.join(name(&vigil.job_id));
     let file = File::options().create(true).append(true).open(&path)?;
-    let mut tries = 0;
-    let mut held = loop {
-        tries += 1;
-        match Held::alone(&file)? {
-            Some(held) => break held,
-            None if tries < TRIES => tokio::time::sleep(AGAIN).await,
-            None => return Err(io::ErrorKind::WouldBlock.into()),
-        }
-    };
+    let held = Held::alone_within(&file, INSTANT).await?;
+    let mut held = held.ok_or(io::ErrorKind::WouldBlock)?;
     held.set_len(0)?;
     held.write_all(&serde_json::to_vec(vigil)?)?;
     Ok(Kept { _file: held, path })

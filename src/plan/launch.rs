@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(
             last,
             format!(
-                "bash -c \"$(cat remote/launch_job.sh)\" launch_job.sh '/work space/jobs/{id}' {scripts} pod1 3600 1 '/work space/it'\\''s'"
+                "bash -c \"$(cat remote/shared/identity.sh remote/launch_job.sh)\" launch_job.sh '/work space/jobs/{id}' {scripts} pod1 3600 1 '/work space/it'\\''s'"
             )
         );
     }

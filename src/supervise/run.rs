@@ -337,12 +337,13 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Waits for the word to leave at once: SIGTERM, or SIGINT once the orderly end has begun.
+/// Waits for the word to leave at once: SIGTERM, a dead terminal, or a second SIGINT. A first one asks
+/// for the orderly end that is under way.
 async fn leave(signals: &mut Signals) {
     loop {
         match signals.recv().await {
-            Some(Event::Leave | Event::Interrupt) => return,
-            Some(_) => {}
+            Some(Event::Leave) => return,
+            Some(_) => tracing::warn!("the end in order is under way; once more leaves at once"),
             None => std::future::pending().await,
         }
     }

@@ -126,17 +126,8 @@ async fn start(state_dir: &Path, program: &Path) -> Result<RunningCloud, StartEr
     let paths = Paths::create(state_dir).map_err(failed("create", state_dir))?;
     let path = paths.start_lock();
     let turn = paths::open_lock(&path).map_err(failed("open", &path))?;
-    let mut waited = Duration::ZERO;
     // A turn that does not come is not worth more than this: two daemons sort it out themselves.
-    let _turn = loop {
-        match Held::alone(&turn) {
-            Ok(None) if waited < PATIENCE => {
-                tokio::time::sleep(PAUSE).await;
-                waited += PAUSE;
-            }
-            taken => break taken,
-        }
-    };
+    let _turn = Held::alone_within(&turn, PATIENCE).await;
     if let Some(cloud) = answering(state_dir).await {
         return Ok(cloud);
     }

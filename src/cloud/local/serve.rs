@@ -21,7 +21,6 @@ use tokio::net::TcpListener;
 /// How long a daemon waits for the lock of its folder: somebody who only looks whether it is held
 /// holds it for a moment.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
 /// How often a daemon looks whether its folder is still there.
 const FOLDER_PAUSE: Duration = Duration::from_secs(2);
 
@@ -142,19 +141,8 @@ async fn take_lock(paths: &Paths) -> Result<Held, ServeError> {
     let path = paths.lock();
     let failed = |source| ServeError::Io { doing: "lock", path: paths.lock(), source };
     let file = paths::open_lock(&path).map_err(failed)?;
-    let mut waited = Duration::ZERO;
-    loop {
-        match Held::alone(&file).map_err(failed)? {
-            Some(held) => return Ok(held),
-            None if waited >= LOCK_PATIENCE => {
-                return Err(ServeError::AlreadyServed(paths.root().to_owned()));
-            }
-            None => {
-                tokio::time::sleep(LOCK_PAUSE).await;
-                waited += LOCK_PAUSE;
-            }
-        }
-    }
+    let held = Held::alone_within(&file, LOCK_PATIENCE).await.map_err(failed)?;
+    held.ok_or_else(|| ServeError::AlreadyServed(paths.root().to_owned()))
 }
 
 async fn listen(port: u16, before: Option<&Ready>) -> Result<TcpListener, ServeError> {

@@ -3,6 +3,7 @@
 use super::fixture::{Fixture, Request};
 use super::signals::WAITS;
 use super::supervised::Run;
+use rustix::process::Signal;
 use serde_json::json;
 
 /// A01: nothing that is sent to stop the pod arrives. It is asked again, over more than one try, until
@@ -28,6 +29,31 @@ async fn a_run_whose_stop_does_not_arrive_goes_on_until_it_does() {
     assert_eq!(summary["stop"]["status"], "stopped");
     assert_eq!(fixture.status().await, "EXITED");
     assert_eq!(summary["errors"][0]["step"], "stop", "the tries in vain are on record");
+}
+
+/// The first Ctrl-C asks for an orderly end, also of a run that is in the middle of one: it goes on to
+/// the stop. The second leaves.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_interrupt_while_the_pod_is_being_stopped_ends_in_that_stop() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    for (interrupts, code) in [(1, 0), (2, 6)] {
+        fixture.running(&tether).await;
+        fixture.set_faults(&["request-lost=100000@on:stop"]).await;
+        let mut run = Run::of(&fixture, "true", &["--stop-budget-sec", "1"]);
+        run.says("the provider could not be reached").await;
+        run.signal(Signal::INT);
+        run.says("the end in order is under way").await;
+        if interrupts == 2 {
+            run.signal(Signal::INT);
+        } else {
+            fixture.set_faults(&[]).await;
+        }
+        let outcome = run.end().await;
+        assert_eq!(outcome.code, code, "{outcome:#?}");
+        fixture.set_faults(&[]).await;
+        assert_eq!(fixture.status().await, if code == 0 { "EXITED" } else { "RUNNING" });
+    }
 }
 
 /// A02, A07: a key that may not stop any more. The run ends soon, loudly and with 6, and never says "stopped".

@@ -36,10 +36,20 @@ fn every_script_is_sound_shell() {
 #[test]
 fn every_script_with_its_parts_is_sound_shell() {
     use podtether::domain::scripts::{
-        ARM_WATCHDOG, IDLE_WATCHDOG, JOB_WRAPPER, POD_LOOK, RENEW_LEASE, STOP_POD,
+        ARM_WATCHDOG, CALL_OFF_LAUNCH, IDLE_WATCHDOG, JOB_WRAPPER, LAUNCH_JOB, POD_LOOK,
+        RENEW_LEASE, STOP_POD,
     };
     let folder = tempfile::tempdir().unwrap();
-    for script in [ARM_WATCHDOG, IDLE_WATCHDOG, JOB_WRAPPER, POD_LOOK, RENEW_LEASE, STOP_POD] {
+    for script in [
+        ARM_WATCHDOG,
+        CALL_OFF_LAUNCH,
+        IDLE_WATCHDOG,
+        JOB_WRAPPER,
+        LAUNCH_JOB,
+        POD_LOOK,
+        RENEW_LEASE,
+        STOP_POD,
+    ] {
         let parts = script.parts.iter().map(|part| Path::new("remote").join(part));
         let whole: String = parts.map(|path| fs::read_to_string(path).unwrap()).collect();
         assert_eq!(whole, script.text, "{}", script.name);
