@@ -177,7 +177,7 @@ impl From<Vec<Refusal>> for Failure {
         let retryable = refusals.iter().all(passes);
         let hint = match retryable {
             true => {
-                "nothing was changed by this call; wait as it says, and take the pod for billing until then"
+                "nothing was changed by this call; wait as it says, and take what was asked for as billing until then"
             }
             false => "nothing was changed; mend what the refusal names, or ask a person",
         };

@@ -4,6 +4,7 @@ use super::Sum;
 use crate::domain::{
     DataCenterId, GpuTypeId, JobId, PodId, Usd, UsdPerHour, VehicleName, VolumeId,
 };
+use crate::plan::Created;
 use chrono::{DateTime, Utc};
 
 /// Why a draft may not be carried out. Nothing was changed.
@@ -196,8 +197,10 @@ pub enum Refusal {
         name: String,
     },
     /// An earlier create of this vehicle is neither found nor proven absent.
-    #[error("a create of this vehicle's pod was sent at {since} and its outcome is not known; it may bill{}. Call again in two minutes: by then it is found or proven absent", .rate.map_or_else(String::new, |rate| format!(" {rate}/h")))]
+    #[error("a create of this vehicle's {what} was sent at {since} and its outcome is not known; it may bill{}. Call again in two minutes: by then it is found or proven absent", .rate.map_or_else(String::new, |rate| format!(" {rate}/h")))]
     CreateUnaccounted {
+        /// What was to be made.
+        what: Created,
         /// When it was sent.
         since: DateTime<Utc>,
         /// What it may bill for an hour.

@@ -8,7 +8,8 @@ use super::money_rules::{
 };
 use crate::domain::{CloudTier, Limits, Pod, PodId, Price};
 use crate::plan::{
-    Change, Draft, Facts, Gates, Intent, LiveJobs, NewPod, Step, VolumeHealth, VolumeRef,
+    Change, Draft, Facts, Gates, Intent, LiveJobs, NewPod, Step, UnknownCreate, VolumeHealth,
+    VolumeRef,
 };
 
 /// A rule answers with a refusal or with nothing.
@@ -108,12 +109,13 @@ fn a_vehicle_has_one_pod(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Ref
     Some(Refusal::PodExists { name: created.name.clone(), pod: existing.id.clone() })
 }
 
-/// B02: while the outcome of a create is unknown, a second one could make two pods.
+/// B02: while the outcome of a create is unknown, a second one could make two pods, or two volumes.
 fn no_create_is_unaccounted_for(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
     creates(draft).next()?;
     let unknown =
         facts.unknown_creates.iter().find(|create| create.vehicle == draft.vehicle.name.0)?;
-    Some(Refusal::CreateUnaccounted { since: unknown.since, rate: unknown.rate })
+    let UnknownCreate { what, since, rate, .. } = *unknown;
+    Some(Refusal::CreateUnaccounted { what, since, rate })
 }
 
 fn a_volume_name_is_unique(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {

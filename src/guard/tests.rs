@@ -63,6 +63,7 @@ fn healthy() -> VolumeHealth {
 
 fn unknown_create() -> plan::UnknownCreate {
     plan::UnknownCreate {
+        what: plan::Created::Pod,
         vehicle: "hippocampus".into(),
         since: chrono::DateTime::UNIX_EPOCH,
         rate: Some(Usd::from_micros(690_000)),

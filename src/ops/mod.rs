@@ -299,8 +299,11 @@ impl Tether {
         let vehicle = draft.vehicle.clone();
         review(draft, facts, &limits).map_err(|refusals| {
             let failure = Failure::from(refusals).billing(bills(&vehicle.pod_name, &facts.pods));
-            // What no list shows may bill all the same (A05).
-            self.with_unseen(&vehicle, &facts.pods, failure)
+            // What no list shows may bill all the same (A05), a volume too.
+            let failure = self.with_unseen(&vehicle, &facts.pods, failure);
+            let is_open = facts.unknown_creates.iter().any(|one| one.vehicle == vehicle.name.0);
+            let hides = is_open && failure.still_billing == StillBilling::No;
+            if hides { failure.billing(StillBilling::Unknown) } else { failure }
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::domain::{Pod, PodStatus};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::held::Held;
 use crate::ledger::{Action, Book, Event, LedgerError, OpenIntent};
-use crate::plan::{Committed, Facts, Fuse, NewPod, UnknownCreate};
+use crate::plan::{Committed, Created, Facts, Fuse, NewPod, UnknownCreate};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
@@ -109,11 +109,11 @@ fn settle(
                 may_have_taken_effect: false,
             })
         }
-        // Found by name in every plan, so it is no orphan; but one whose answer was lost and that
-        // comes late would be the second of its name.
+        // Found by name in every plan, so it is no orphan; but one whose answer was lost, or whose
+        // session died while it was asked for, may come late and be the second of its name.
         Action::CreateVolume { name } => {
             let is_there = facts.volumes_named(name).next().is_some();
-            (is_there || intent.error.is_none() || age >= absent_after).then(|| {
+            (is_there || age >= absent_after).then(|| {
                 let observed = if is_there { "found by its name" } else { "not found" };
                 Event::Done { id, pod: None, observed: observed.to_owned() }
             })
@@ -137,7 +137,11 @@ fn settle(
 const LONGEST_BOOT: Duration = Duration::from_secs(900);
 
 fn unknown_create(intent: &OpenIntent) -> UnknownCreate {
-    UnknownCreate { vehicle: intent.vehicle.clone(), since: intent.at, rate: intent.rate }
+    let what = match intent.action {
+        Action::CreateVolume { .. } => Created::Volume,
+        _ => Created::Pod,
+    };
+    UnknownCreate { what, vehicle: intent.vehicle.clone(), since: intent.at, rate: intent.rate }
 }
 
 impl Tether {

@@ -505,23 +505,32 @@ async fn a_start_that_is_in_conflict_leaves_open_what_bills() {
     assert_eq!((failure.still_billing, cloud.sent()), (StillBilling::Unknown, 1));
 }
 
-/// A volume whose create was lost may come late: one more of its name would block the vehicle.
+/// A volume whose create was lost, or whose session died while it asked, may come late: one more of its
+/// name would block the vehicle, and bill.
 #[tokio::test]
 async fn a_volume_that_may_come_late_is_not_made_twice() {
-    let (tether, cloud, folder) = tether(Scripted::new(vec![Ok(vec![])], vec![]).without_volumes());
-    write_key(folder.path());
-    let config = folder.path().join("podtether.yaml");
-    let journal = folder.path().join("state");
-    let ledger = crate::ledger::Ledger::new(journal, &config, SystemClock::shared());
-    let action = crate::ledger::Action::CreateVolume { name: "lts-volume".into() };
-    let vehicle = "hippocampus".to_owned();
-    let make = |id| crate::ledger::Event::Intend { id, vehicle, action, micros_per_hour: None };
-    let id = ledger.intend(make).unwrap();
-    let error = "no answer in time".to_owned();
-    ledger.append(crate::ledger::Event::Failed { id, error, may_have_taken_effect: true }).unwrap();
-    let tether = tether.with_ledger(ledger);
-    let refused = tether.ensure_pod(&EnsureRequest::default()).await.unwrap_err();
-    assert_eq!((refused.kind, cloud.sent()), (FailureKind::Refused, 0));
+    for answer_was_lost in [true, false] {
+        let scripted = Scripted::new(vec![Ok(vec![])], vec![]).without_volumes();
+        let (tether, cloud, folder) = tether(scripted);
+        write_key(folder.path());
+        let config = folder.path().join("podtether.yaml");
+        let journal = folder.path().join("state");
+        let ledger = crate::ledger::Ledger::new(journal, &config, SystemClock::shared());
+        let action = crate::ledger::Action::CreateVolume { name: "lts-volume".into() };
+        let vehicle = "hippocampus".to_owned();
+        let make = |id| crate::ledger::Event::Intend { id, vehicle, action, micros_per_hour: None };
+        let id = ledger.intend(make).unwrap();
+        if answer_was_lost {
+            let error = "no answer in time".to_owned();
+            let failed = crate::ledger::Event::Failed { id, error, may_have_taken_effect: true };
+            ledger.append(failed).unwrap();
+        }
+        let tether = tether.with_ledger(ledger);
+        let refused = tether.ensure_pod(&EnsureRequest::default()).await.unwrap_err();
+        assert_eq!((refused.kind, cloud.sent()), (FailureKind::Refused, 0), "{refused:?}");
+        assert_eq!(refused.still_billing, StillBilling::Unknown);
+        assert!(refused.message.contains("network volume was sent"), "{refused:?}");
+    }
 }
 
 /// A05: a start whose answer was lost, and a list that is older than it: the pod's own page says that it

@@ -5,7 +5,7 @@ use super::Tether;
 use crate::clock::Clock;
 use crate::domain::{Pod, Vehicle};
 use crate::ledger::{Book, Create, Ledger};
-use crate::plan::{NewPod, UnknownCreate};
+use crate::plan::{Created, NewPod, UnknownCreate};
 use std::time::Duration;
 
 /// The creates of this vehicle's pod that are younger than what proves an absence and whose pod is not
@@ -69,7 +69,12 @@ pub(super) fn unaccounted_create(
 }
 
 pub(super) fn unknown_create(create: Create) -> UnknownCreate {
-    UnknownCreate { vehicle: create.vehicle, since: create.at, rate: create.rate }
+    UnknownCreate {
+        what: Created::Pod,
+        vehicle: create.vehicle,
+        since: create.at,
+        rate: create.rate,
+    }
 }
 
 impl Tether {

@@ -54,9 +54,29 @@ pub enum Gates {
     Unknown(String),
 }
 
+/// What a create makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Created {
+    /// A vehicle's pod.
+    Pod,
+    /// A vehicle's network volume.
+    Volume,
+}
+
+impl std::fmt::Display for Created {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Pod => "pod",
+            Self::Volume => "network volume",
+        })
+    }
+}
+
 /// A create that was sent, was not answered, and has neither been found nor proven absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCreate {
+    /// What was to be made.
+    pub what: Created,
     /// The vehicle that it was for.
     pub vehicle: String,
     /// When it was sent.

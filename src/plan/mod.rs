@@ -11,7 +11,7 @@ mod spend;
 mod step;
 
 pub use ensure::{EnsureInputs, ensure};
-pub use facts::{Facts, Gate, Gates, LiveJobs, UnknownCreate, VolumeHealth};
+pub use facts::{Created, Facts, Gate, Gates, LiveJobs, UnknownCreate, VolumeHealth};
 pub use launch::{
     JobFile, LaunchSpec, PLACE_TIMEOUT, files_dir, job_dir, launch_steps, place_file,
 };
