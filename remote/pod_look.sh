@@ -14,15 +14,6 @@
 # all the same. Nothing in this process itself touches the volume.
 set -u
 
-# In base64 on one line; ends this process. GNU's breaks lines unless it is told not to, and BSD's cannot
-# be told.
-encoded() {
-  case $OSTYPE in
-    linux*) exec base64 -w 0 ;;
-    *) base64 | tr -d '\n' ;;
-  esac
-}
-
 # What is free on the file system of $1, in KiB.
 free_kib() {
   answer=

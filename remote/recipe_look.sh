@@ -10,13 +10,6 @@
 # stands in place of state=whole. Nothing is changed. Runs with bash 3.2 and BSD tools too.
 set -u
 
-encoded() {
-  case $OSTYPE in
-    linux*) base64 -w 0 ;;
-    *) base64 | tr -d '\n' ;;
-  esac
-}
-
 tell_file() {
   local size content
   if [ ! -e "$1" ]; then

@@ -24,7 +24,7 @@ pub const STOP_POD: Script = script!("stop_pod.sh", "environment.sh", "curl_key.
 pub const PLACE_FILE: Script = script!("place_file.sh");
 /// `<seconds> <max bytes> [marker <path> | file <path> | same <path> <path> | runs <folder>]…`: what a
 /// launch of a training must know of the pod's files.
-pub const RECIPE_LOOK: Script = script!("recipe_look.sh");
+pub const RECIPE_LOOK: Script = script!("recipe_look.sh", "encoded.sh");
 /// `<path> <sha256 before> <sha256 after> <bytes>`: stdin in place of a file that is still what it was.
 pub const REPLACE_FILE: Script = script!("replace_file.sh");
 /// `<job dir> <script dir> <pod_id> <ceiling_sec> <0|1> <workdir>`: starts a job at most once.
@@ -67,6 +67,7 @@ pub const RENEW_LEASE: Script = script!(
 /// this is, what it has, which jobs live, and how one job is.
 pub const POD_LOOK: Script = script!(
     "pod_look.sh",
+    "encoded.sh",
     "identity.sh",
     "liveness.sh",
     "verdict.sh",

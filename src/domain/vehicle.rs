@@ -92,6 +92,13 @@ pub struct Vehicle {
 }
 
 impl Vehicle {
+    /// A path below the mount of its network volume, absolute on the pod; the mount itself for "".
+    #[must_use]
+    pub fn on_volume(&self, inside: &str) -> String {
+        let mount = self.volume_mount_path.trim_end_matches('/');
+        if inside.is_empty() { mount.to_owned() } else { format!("{mount}/{inside}") }
+    }
+
     /// A vehicle that declares nothing but the name of its pod: for a stop where no config is at
     /// hand. No other field plays a part in a stop, so each holds what allows least: no GPU type, no
     /// port, no file.

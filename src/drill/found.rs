@@ -21,18 +21,8 @@ impl Drill<'_> {
         };
         let observed = format!("EXITED was read back {after} s after it was due; {words}");
         tell(format!("  {}: {}: {observed}", strike.fuse.as_str(), outcome.as_str()));
-        self.found.push(FuseReceipt {
-            fuse: strike.fuse,
-            outcome,
-            at: self.now(),
-            armed_at: Some(strike.armed_at),
-            due_at: Some(strike.due_at),
-            struck_after_sec: Some(after),
-            observed,
-            pod: self.pod.clone(),
-            micros: usd.micros(),
-            with: self.with.clone(),
-        });
+        let times = Some((strike.armed_at, strike.due_at));
+        self.keep(strike.fuse, outcome, observed, times, Some(after), usd);
     }
 
     pub(super) fn note(
@@ -43,13 +33,26 @@ impl Drill<'_> {
         armed: Option<&Armed>,
         usd: Usd,
     ) {
+        self.keep(fuse, outcome, observed, armed.map(|armed| (armed.at, armed.due)), None, usd);
+    }
+
+    /// `times` are when it was armed and due, `after` how many seconds later the pod was off.
+    fn keep(
+        &mut self,
+        fuse: DrillFuse,
+        outcome: DrillOutcome,
+        observed: String,
+        times: Option<(DateTime<Utc>, DateTime<Utc>)>,
+        after: Option<i64>,
+        usd: Usd,
+    ) {
         self.found.push(FuseReceipt {
             fuse,
             outcome,
             at: self.now(),
-            armed_at: armed.map(|armed| armed.at),
-            due_at: armed.map(|armed| armed.due),
-            struck_after_sec: None,
+            armed_at: times.map(|(armed, _)| armed),
+            due_at: times.map(|(_, due)| due),
+            struck_after_sec: after,
             observed,
             pod: self.pod.clone(),
             micros: usd.micros(),

@@ -2,8 +2,6 @@
 
 use super::gather::Needs;
 use super::job_parts::job_file;
-use super::set_up::undeclared;
-use super::sweep::on_volume;
 use super::{CloudName, StepView, Tether};
 use crate::apply::{self, StepError, StepOutcome};
 use crate::config::Patches;
@@ -124,26 +122,15 @@ impl Tether {
     }
 
     fn patched(&self) -> Result<(Vehicle, Patches), Failure> {
-        let mut all = self.config.vehicles.iter();
-        let found = all.find_map(|vehicle| {
-            let patches = self.config.workloads.get(&vehicle.name)?.patches.clone()?;
-            Some((vehicle.clone(), patches))
-        });
-        found.map_or_else(
-            || {
-                let vehicle = self.vehicle(None)?;
-                Err(undeclared(
-                    &vehicle,
-                    "patches, nor does another",
-                    "patches: {checkout: isaac-auv-env, commit: …, marker: …} in one vehicle",
-                ))
-            },
-            Ok,
+        self.declaring(
+            |workload| workload.patches.clone(),
+            "patches",
+            "patches: {checkout: isaac-auv-env, commit: …, marker: …}",
         )
     }
 
     fn answer(&self, vehicle: &Vehicle, patches: &Patches, told: Told) -> PatchAnswer {
-        let marker = on_volume(vehicle, &patches.marker);
+        let marker = vehicle.on_volume(&patches.marker);
         let (patched, next_step) = match told.status.as_str() {
             "would_apply" => (
                 false,
@@ -183,18 +170,18 @@ fn files(patches: &Patches) -> Result<Vec<JobFile>, Failure> {
 
 /// Where the script and its files are placed: beside the checkout, not in it.
 fn folder(vehicle: &Vehicle) -> String {
-    on_volume(vehicle, "patches")
+    vehicle.on_volume("patches")
 }
 
 fn arguments(verb: &str, vehicle: &Vehicle, patches: &Patches, files: &[JobFile]) -> Vec<String> {
     let mut words = vec![
         verb.to_owned(),
         "--checkout".to_owned(),
-        on_volume(vehicle, &patches.checkout),
+        vehicle.on_volume(&patches.checkout),
         "--commit".to_owned(),
         patches.commit.clone(),
         "--marker".to_owned(),
-        on_volume(vehicle, &patches.marker),
+        vehicle.on_volume(&patches.marker),
     ];
     words.extend(files.iter().map(|file| format!("{}/{}", folder(vehicle), file.name)));
     words

@@ -3,7 +3,7 @@
 
 use super::Tether;
 use super::probe::LONG;
-use super::wanted::{Prepared, on_pod};
+use super::wanted::Prepared;
 use crate::config::cross_check;
 use crate::domain::{Pod, SourceEdit, Vehicle};
 use crate::plan::{Gate, Gates, Replacement};
@@ -86,7 +86,7 @@ struct Asked {
 impl Asked {
     fn of(vehicle: &Vehicle, prepared: &Prepared) -> Self {
         let recipe = &prepared.recipe;
-        let at = |path: &String| on_pod(vehicle, path);
+        let at = |path: &String| vehicle.on_volume(path);
         let mut asks: Vec<Ask> = vec![Ask::Marker(at(&recipe.workdir))];
         asks.extend(recipe.gates.iter().map(|marker| Ask::Marker(at(&marker.path))));
         for edit in &recipe.edits {
@@ -110,12 +110,12 @@ impl Asked {
         let recipe = &prepared.recipe;
         let mut gates = Vec::new();
         let mut edits = Vec::new();
-        let workdir = on_pod(vehicle, &recipe.workdir);
+        let workdir = vehicle.on_volume(&recipe.workdir);
         let fault = (self.marker() != Some(true))
             .then(|| format!("there is no {workdir} on the pod; run_pod_setup makes it"));
         gates.push(Gate { what: format!("{workdir} is there"), fault });
         for marker in &recipe.gates {
-            let path = on_pod(vehicle, &marker.path);
+            let path = vehicle.on_volume(&marker.path);
             let fault = match (self.marker(), marker.must_exist) {
                 (Some(true), true) | (Some(false), false) => None,
                 (_, true) => Some(format!(
@@ -131,7 +131,7 @@ impl Asked {
             gates.push(Gate { what: format!("{path} {word}"), fault });
         }
         for source in &recipe.edits {
-            let path = on_pod(vehicle, &source.file);
+            let path = vehicle.on_volume(&source.file);
             let (fault, edit) = match self.told.next() {
                 Some(Told::File(Ok(bytes))) => {
                     match file_edit(&bytes, path.clone(), source, prepared) {
@@ -145,7 +145,7 @@ impl Asked {
             gates.push(Gate { what: format!("{path} holds a known level"), fault });
             edits.extend(edit);
             for other in &source.same_as {
-                let other = on_pod(vehicle, other);
+                let other = vehicle.on_volume(other);
                 let fault = match self.told.next() {
                     Some(Told::Same(Some(true))) => None,
                     Some(Told::Same(Some(false))) => Some(format!(

@@ -2,6 +2,7 @@
 
 use super::job_parts::JobParts;
 use super::{JobKind, RunJobAnswer, RunJobRequest, Tether};
+use crate::config::Workload;
 use crate::domain::Vehicle;
 use crate::error::{Failure, FailureKind};
 
@@ -61,8 +62,32 @@ pub(super) fn job_request(
     RunJobRequest { name, kind, auto_stop, dry_run, ..RunJobRequest::default() }
 }
 
+impl Tether {
+    /// The one vehicle that declares this, with what it declares: the verb takes no vehicle.
+    ///
+    /// # Errors
+    /// When none does.
+    pub(super) fn declaring<T>(
+        &self,
+        what: impl Fn(&Workload) -> Option<T>,
+        key: &str,
+        example: &str,
+    ) -> Result<(Vehicle, T), Failure> {
+        let found = self.config.vehicles.iter().find_map(|vehicle| {
+            Some((vehicle.clone(), what(self.config.workloads.get(&vehicle.name)?)?))
+        });
+        found.map_or_else(
+            || {
+                let key = format!("{key}, nor does another");
+                Err(undeclared(&self.vehicle(None)?, &key, &format!("{example} in one vehicle")))
+            },
+            Ok,
+        )
+    }
+}
+
 /// A key that the vehicle needs for this verb and does not have.
-pub(super) fn undeclared(vehicle: &Vehicle, key: &str, example: &str) -> Failure {
+fn undeclared(vehicle: &Vehicle, key: &str, example: &str) -> Failure {
     Failure::new(
         FailureKind::Config,
         format!("vehicle {} declares no {key}", vehicle.name),

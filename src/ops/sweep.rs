@@ -1,7 +1,7 @@
 //! axis_sanity_sweep: one thruster after the other, as a job that leaves a marker when it passes.
 
 use super::job_parts::JobParts;
-use super::set_up::{job_request, undeclared};
+use super::set_up::job_request;
 use super::{RunJobAnswer, RunJobRequest, Tether};
 use crate::config::Sweep;
 use crate::domain::{RemoteCommand, Vehicle};
@@ -42,7 +42,7 @@ impl Tether {
     /// read, and everything that [`Tether::run_job`] refuses.
     pub async fn axis_sanity_sweep(&self, request: SweepRequest) -> Result<SweepAnswer, Failure> {
         let (vehicle, sweep) = self.swept()?;
-        let marker = on_volume(&vehicle, &sweep.marker);
+        let marker = vehicle.on_volume(&sweep.marker);
         let places = [("mount", vehicle.volume_mount_path.clone()), ("marker", marker.clone())];
         let mut parts = JobParts::of_script(&sweep.run, places)?;
         parts.ceiling = Some(vehicle.timeouts.sweep);
@@ -55,21 +55,10 @@ impl Tether {
     }
 
     fn swept(&self) -> Result<(Vehicle, Sweep), Failure> {
-        let mut all = self.config.vehicles.iter();
-        let found = all.find_map(|vehicle| {
-            let sweep = self.config.workloads.get(&vehicle.name)?.sweep.clone()?;
-            Some((vehicle.clone(), sweep))
-        });
-        found.map_or_else(
-            || {
-                let vehicle = self.vehicle(None)?;
-                Err(undeclared(
-                    &vehicle,
-                    "sweep, nor does another",
-                    "sweep: {script: axis_sweep.py, marker: markers/axis_sanity_PASS} in one vehicle",
-                ))
-            },
-            Ok,
+        self.declaring(
+            |workload| workload.sweep.clone(),
+            "sweep",
+            "sweep: {script: axis_sweep.py, marker: markers/axis_sanity_PASS}",
         )
     }
 
@@ -79,7 +68,7 @@ impl Tether {
         let Some(patches) = workload.and_then(|workload| workload.patches.as_ref()) else {
             return Ok(());
         };
-        let marker = on_volume(vehicle, &patches.marker);
+        let marker = vehicle.on_volume(&patches.marker);
         let pod = self.running_pod(vehicle).await?;
         let shell = self.shell(vehicle, &pod)?;
         let output = shell.run(&RemoteCommand::new(["test", "-f", &marker]), ASK).await?;
@@ -97,9 +86,4 @@ impl Tether {
             _ => Err(super::probe::pod_failure(&format!("whether {marker} is there was not told"))),
         }
     }
-}
-
-/// A path on the vehicle's volume, absolute.
-pub(super) fn on_volume(vehicle: &Vehicle, inside: &str) -> String {
-    format!("{}/{inside}", vehicle.volume_mount_path.trim_end_matches('/'))
 }

@@ -78,7 +78,7 @@ impl Tether {
         mut progress: impl FnMut(Progress) + Send,
     ) -> Result<SyncAnswer, Failure> {
         let subdir = checked_subdir(subdir)?;
-        let remote_dir = format!("{}/{subdir}", vehicle.volume_mount_path.trim_end_matches('/'));
+        let remote_dir = vehicle.on_volume(&subdir);
         let local_dir = vehicle.local_log_dir.join(&subdir);
         let failed = |error: TransferError| match error {
             // The way to the pod has its own words, as for any command.
@@ -94,9 +94,8 @@ impl Tether {
         let path = self.surroundings.path.clone().unwrap_or_default();
         // Without rsync here, tar over SSH brings the files; it cannot go on where it was.
         let rsync = RsyncProgram::probe(&path).await.ok();
-        let mount = vehicle.volume_mount_path.trim_end_matches('/');
         let marker = super::shells::volume_token(pod)
-            .map(|token| Marker { path: format!("{mount}/.podtether/identity"), token });
+            .map(|token| Marker { path: vehicle.on_volume(".podtether/identity"), token });
         let request = PullRequest::new(
             super::shells::target(vehicle, pod)?,
             super::shells::tuning(self.surroundings.ssh_auth_sock.clone()),

@@ -106,7 +106,7 @@ impl Tether {
         let mount = &vehicle.volume_mount_path;
         let run = training::run(recipe, level, seed, &choice.extra_args, mount)
             .map_err(Failure::bad_input)?;
-        let workdir = on_pod(&vehicle, &recipe.workdir);
+        let workdir = vehicle.on_volume(&recipe.workdir);
         let ceiling = ceiling(request, vehicle.timeouts.training)?;
         let (name, command) = (run.name.clone(), run.command());
         let prepared = Prepared { recipe: recipe.clone(), level: level.cloned(), seed, run };
@@ -124,13 +124,4 @@ impl Tether {
 
 fn ceiling(request: &RunJobRequest, default: Ceiling) -> Result<Ceiling, Failure> {
     Ceiling::new("max_runtime_sec", request.max_runtime_sec, default).map_err(Failure::bad_input)
-}
-
-/// A path of a recipe, absolute on the pod.
-pub(super) fn on_pod(vehicle: &Vehicle, relative: &str) -> String {
-    let mount = vehicle.volume_mount_path.trim_end_matches('/');
-    match relative {
-        "" => mount.to_owned(),
-        _ => format!("{mount}/{relative}"),
-    }
 }

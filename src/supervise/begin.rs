@@ -3,10 +3,10 @@
 
 use super::fuse;
 use super::options::{Note, Options};
-use super::patience::{self, CAPTURE_MAX, MAX_STOPS, later};
+use super::patience::{self, CAPTURE_MAX, later};
 use super::refused::{ended_before, refused};
 use super::run::{Run, Signals, save};
-use super::state::{Event, State, Terms};
+use super::state::{Event, State};
 use super::summary::{Spec, Summary, TrainingSpec};
 use super::vigil;
 use crate::apply::OffSettings;
@@ -72,12 +72,7 @@ pub async fn run(
         + options.backstop;
     let max_wait = options.max_wait.unwrap_or(longest);
     let deadline = later(started_at, max_wait);
-    let terms = Terms {
-        deadline,
-        no_stop: options.no_stop,
-        max_stops: MAX_STOPS,
-        stop_for: patience::stop_for(tether.settings().off),
-    };
+    let terms = patience::terms(deadline, options.no_stop, tether.settings().off);
     summary.set_terms(terms);
     let over = later(deadline, patience::last_part(tether.settings().off));
     if let Err(failure) = fuse::arm(tether, &job.vehicle, &job.pod, over, tell).await {

@@ -1,5 +1,6 @@
 //! How long and how often an unconfirmed stop is asked again at the end of a run.
 
+use super::state::Terms;
 use crate::apply::OffSettings;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::time::Duration;
@@ -14,12 +15,12 @@ pub(super) fn last_part(off: OffSettings) -> Duration {
 }
 
 /// How often at least.
-pub(super) const MAX_STOPS: u32 = 5;
+const MAX_STOPS: u32 = 5;
 /// How long, in budgets of one stop: half an hour with the default of 120 s.
 const STOP_BUDGETS: u32 = 15;
 
 /// How long at least: an outage is outlived by time, not by a number of tries (A01).
-pub(super) fn stop_for(off: OffSettings) -> TimeDelta {
+fn stop_for(off: OffSettings) -> TimeDelta {
     TimeDelta::from_std(off.budget.saturating_mul(STOP_BUDGETS)).unwrap_or(TimeDelta::MAX)
 }
 
@@ -39,6 +40,11 @@ pub(super) fn stop_pause(stops: u32, off: OffSettings) -> Duration {
         _ => (off.ask_again_after.saturating_mul(2_u32.saturating_pow(stops - 1)))
             .min(off.budget / 4),
     }
+}
+
+/// What a run with this deadline goes by.
+pub(super) fn terms(deadline: DateTime<Utc>, no_stop: bool, off: OffSettings) -> Terms {
+    Terms { deadline, no_stop, max_stops: MAX_STOPS, stop_for: stop_for(off) }
 }
 
 /// A moment so much later, at most the last that there is.

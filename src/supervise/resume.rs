@@ -4,9 +4,9 @@
 use super::earlier;
 use super::fuse;
 use super::options::{Note, Options, ResumeOptions};
-use super::patience::{self, MAX_STOPS, later};
+use super::patience::{self, later};
 use super::run::{Run, Signals, save};
-use super::state::{State, Terms};
+use super::state::State;
 use super::summary::{Mode, Summary};
 use super::vigil;
 use crate::domain::{Ceiling, JobId, JobState, Pod, Vehicle};
@@ -64,12 +64,7 @@ pub async fn resume(
     };
     is_of_this_boot(&summary, &pod, &id)?;
 
-    let terms = Terms {
-        deadline,
-        no_stop: options.no_stop,
-        max_stops: MAX_STOPS,
-        stop_for: patience::stop_for(tether.settings().off),
-    };
+    let terms = patience::terms(deadline, options.no_stop, tether.settings().off);
     let asked_for = summary.spec.max_runtime_sec;
     let default = match summary.mode {
         Mode::Job => vehicle.timeouts.job,

@@ -29,6 +29,9 @@ struct Seen {
 
 struct Shared {
     target: String,
+    /// What the program shows of itself. Whoever shows another key is a pod, or somebody whose cloud had
+    /// this port before: their requests come when they please and are no step of the program.
+    bearer: String,
     client: reqwest::Client,
     seen: Mutex<Seen>,
 }
@@ -39,9 +42,10 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    pub async fn start(target: &str) -> Self {
+    pub async fn start(target: &str, key: &str) -> Self {
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let shared = Arc::new(Shared { target: target.to_owned(), client, seen: Mutex::default() });
+        let (target, bearer) = (target.to_owned(), format!("Bearer {key}"));
+        let shared = Arc::new(Shared { target, bearer, client, seen: Mutex::default() });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let router = axum::Router::new().fallback(handle).with_state(Arc::clone(&shared));
@@ -67,7 +71,9 @@ impl Proxy {
 async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
-    let when = {
+    let shown = parts.headers.get(header::AUTHORIZATION);
+    let is_ours = shown.is_some_and(|shown| shown.as_bytes() == shared.bearer.as_bytes());
+    let when = if is_ours {
         let mut seen = shared.seen.lock().unwrap();
         let name = name_of(parts.method.as_str(), parts.uri.path(), &body);
         let times = seen.times.entry(name.clone()).or_default();
@@ -75,6 +81,8 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
         let key = format!("{name}#{times}");
         seen.keys.push(key.clone());
         seen.plan.as_ref().filter(|(planned, _)| *planned == key).map(|(_, when)| *when)
+    } else {
+        None
     };
     if when == Some(When::Before) {
         kill(&shared).await;

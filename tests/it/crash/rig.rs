@@ -38,7 +38,7 @@ impl Rig {
         fs::create_dir(&front).unwrap();
         symlink(fixture.state().join("mnt"), front.join("mnt")).unwrap();
         let cloud = fixture.running_cloud();
-        let proxy = runtime.block_on(Proxy::start(&cloud.url));
+        let proxy = runtime.block_on(Proxy::start(&cloud.url, cloud.key.reveal()));
         let ready = fs::read_to_string(fixture.state().join("daemon.json")).unwrap();
         fs::write(front.join("daemon.json"), ready.replace(&cloud.url, &proxy.url)).unwrap();
         let lock = File::create(front.join("daemon.lock")).unwrap();
