@@ -63,6 +63,7 @@ mod why;
 #[cfg(test)]
 mod tests;
 
+pub use crate::deadman::Claim as FuseClaim;
 pub use audit::{Audit, AuditedPod, AuditedVolume, Owner};
 pub use ensure::{EnsureAnswer, EnsureRequest, EnsureStatus};
 pub use exec::{ExecAnswer, ExecRequest};
@@ -134,6 +135,7 @@ pub struct Tether {
     ledger: Option<Ledger>,
     arming: Option<Arming>,
     arms_fuses: bool,
+    claims: laptop_fuse::Claims,
     is_a_drill: bool,
 }
 
@@ -160,6 +162,7 @@ impl Tether {
             ledger,
             arming,
             arms_fuses,
+            claims: laptop_fuse::Claims::default(),
             is_a_drill,
         }
     }
