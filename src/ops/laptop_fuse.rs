@@ -4,7 +4,10 @@
 use super::Tether;
 use crate::config::FuseHours;
 use crate::deadman::{self, ArmError, Armed, Arming, CallOff, Called, Claim, Wish};
-use crate::domain::{Ceiling, DeadmanSeen, JobEnd, Pod, Price, UsdPerHour, Vehicle, VehicleName};
+use crate::domain::{
+    Ceiling, DeadmanSeen, FuseReport, FuseState, JobEnd, Pod, Price, UsdPerHour, Vehicle,
+    VehicleName,
+};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::plan::Fuse;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -87,6 +90,28 @@ impl Tether {
     /// What this process claimed last of the vehicle's fuse, when it armed or extended it.
     pub(crate) fn claim(&self, vehicle: &Vehicle) -> Option<Claim> {
         self.claims.last(vehicle)
+    }
+
+    /// When the fuse that lives has stopped the vehicle's pod, UTC; `None` when none lives.
+    pub(super) fn fuse_until(&self, vehicle: &Vehicle) -> Option<DateTime<Utc>> {
+        let seen = deadman::seen(&vehicle.local_log_dir)?;
+        (seen.lives != Some(false)).then(|| later(seen.fire_at, DeadmanSeen::STOP))
+    }
+
+    /// What a start takes for its fuse: the config's time, or a proven fuse that lives and was set for
+    /// longer, by an earlier job or by hand. A start does not shorten it.
+    pub(super) fn fuse_of_a_start(&self, vehicle: &Vehicle) -> Fuse {
+        let Fuse::Unproven { allowance } = self.fuse() else { return self.fuse() };
+        let now = self.clock.now();
+        let fuse = FuseReport::deadman(deadman::seen(&vehicle.local_log_dir).as_ref(), now);
+        let within = fuse.stops_within_sec.filter(|_| fuse.state == FuseState::Armed);
+        match within.map(Duration::from_secs).filter(|within| *within > allowance) {
+            Some(not_before) => {
+                let what = "the laptop's, which is armed for longer already".to_owned();
+                Fuse::Proven { what, within: Duration::ZERO, not_before }
+            }
+            None => Fuse::Unproven { allowance },
+        }
     }
 
     /// Has the fuse fire no earlier than what is about to be launched is over. Never shortens it.
