@@ -219,16 +219,24 @@ pub async fn cancel(
     seat::put(folder, &ask).map_err(unusable)?;
     let mut waited = Duration::ZERO;
     while waited < ANSWER {
-        match seat::look(folder) {
-            Seen::Lives(Some(now)) if now.nonce == record.nonce => {}
-            Seen::Lives(None) | Seen::Lost(_) => {}
-            _ => return Ok(Called::Cancelled(record)),
+        if is_worth_a_look(folder, waited) {
+            match seat::look(folder) {
+                Seen::Lives(Some(now)) if now.nonce == record.nonce => {}
+                Seen::Lives(None) | Seen::Lost(_) => {}
+                _ => return Ok(Called::Cancelled(record)),
+            }
         }
         tokio::time::sleep(PAUSE).await;
         waited += PAUSE;
     }
     seat::withdraw(folder);
     Err(ArmError::Silent(record.pid.to_string()))
+}
+
+/// A fuse takes a question before it answers it: until then a look, which takes its lock for an instant,
+/// has nothing to see but that it may be gone.
+fn is_worth_a_look(folder: &Path, waited: Duration) -> bool {
+    !seat::is_asked(folder) || waited.as_millis() % 500 == 0
 }
 
 async fn turn(folder: &Path) -> Result<Seat, ArmError> {
@@ -284,15 +292,17 @@ async fn longer(record: Record, wish: &Wish) -> Result<(How, Record), ArmError> 
     seat::put(&wish.folder, &ask).map_err(unusable)?;
     let mut waited = Duration::ZERO;
     while waited < ANSWER {
-        match seat::look(&wish.folder) {
-            Seen::Lives(Some(now)) if now.answered.as_ref() == Some(&ask.id) => {
-                return match firing(&now) {
-                    Some(error) => Err(error),
-                    None => Ok((how, *now)),
-                };
+        if is_worth_a_look(&wish.folder, waited) {
+            match seat::look(&wish.folder) {
+                Seen::Lives(Some(now)) if now.answered.as_ref() == Some(&ask.id) => {
+                    return match firing(&now) {
+                        Some(error) => Err(error),
+                        None => Ok((how, *now)),
+                    };
+                }
+                Seen::Lives(_) => {}
+                _ => return Err(ArmError::NotArmed),
             }
-            Seen::Lives(_) => {}
-            _ => return Err(ArmError::NotArmed),
         }
         tokio::time::sleep(PAUSE).await;
         waited += PAUSE;

@@ -218,6 +218,11 @@ pub(super) fn put(folder: &Path, ask: &Ask) -> io::Result<()> {
     place(&folder.join(ASK), ask)
 }
 
+/// Whether a question lies here that nobody has taken yet.
+pub(super) fn is_asked(folder: &Path) -> bool {
+    folder.join(ASK).exists()
+}
+
 /// Takes a question back that nobody answered: it must not be answered hours later.
 pub(super) fn withdraw(folder: &Path) {
     let _ = std::fs::remove_file(folder.join(ASK));
