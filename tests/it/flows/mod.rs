@@ -20,6 +20,7 @@ mod notices;
 mod pod_faults;
 mod refusals;
 mod resume;
+mod runs;
 mod seeing;
 mod shown_faults;
 pub mod signals;
