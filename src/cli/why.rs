@@ -99,7 +99,7 @@ pub fn run(args: &WhyArgs) -> u8 {
 async fn explained(args: &WhyArgs, how: &How) -> Result<WhyAnswer, Failure> {
     let request = match (&args.call, &args.plan) {
         (Some(Call::Ensure { vehicle, .. }), _) => WhyRequest::Ensure { vehicle: vehicle.clone() },
-        (Some(Call::Run { job, .. }), _) => WhyRequest::Run(RunJobRequest {
+        (Some(Call::Run { job, .. }), _) => of_job(RunJobRequest {
             name: job.name.clone(),
             command: job.command.clone(),
             workdir: job.workdir.clone(),
@@ -142,7 +142,7 @@ fn saved(text: &str) -> Result<WhyRequest, Failure> {
         let given = &value["arguments"];
         return match name {
             "ensure_pod" => Ok(WhyRequest::Ensure { vehicle: words(given, "vehicle") }),
-            "run_job" => Ok(WhyRequest::Run(RunJobRequest {
+            "run_job" => Ok(of_job(RunJobRequest {
                 name: words(given, "name").unwrap_or_default(),
                 command: words(given, "command").unwrap_or_default(),
                 workdir: words(given, "workdir"),
@@ -153,7 +153,7 @@ fn saved(text: &str) -> Result<WhyRequest, Failure> {
                 dry_run: true,
                 ..RunJobRequest::default()
             })),
-            "launch_training" => Ok(WhyRequest::Run(RunJobRequest {
+            "launch_training" => Ok(of_job(RunJobRequest {
                 kind: training(given, "dr_level"),
                 auto_stop: given["auto_stop"].as_bool().unwrap_or(false),
                 force: given["force"].as_bool().unwrap_or(false),
@@ -172,7 +172,7 @@ fn saved(text: &str) -> Result<WhyRequest, Failure> {
     match words(value, "job_id") {
         None => Ok(WhyRequest::Ensure { vehicle }),
         // By its recipe, which has its own name, command and gates.
-        Some(_) if value["training"].is_string() => Ok(WhyRequest::Run(RunJobRequest {
+        Some(_) if value["training"].is_string() => Ok(of_job(RunJobRequest {
             kind: training(value, "level"),
             auto_stop: value["auto_stop"].as_bool().unwrap_or(false),
             max_runtime_sec: value["ceiling_sec"].as_i64(),
@@ -182,7 +182,7 @@ fn saved(text: &str) -> Result<WhyRequest, Failure> {
         Some(id) => {
             // <stamp>_<name>_<4 hex>; the rules look at the vehicle, the ceiling and the end alone.
             let name = id.split_once('_').and_then(|(_, rest)| rest.rsplit_once('_'));
-            Ok(WhyRequest::Run(RunJobRequest {
+            Ok(of_job(RunJobRequest {
                 name: name.map(|(name, _)| name.to_owned()).unwrap_or_default(),
                 command: "true".to_owned(),
                 auto_stop: value["auto_stop"].as_bool().unwrap_or(false),
@@ -192,6 +192,10 @@ fn saved(text: &str) -> Result<WhyRequest, Failure> {
             }))
         }
     }
+}
+
+fn of_job(request: RunJobRequest) -> WhyRequest {
+    WhyRequest::Run(Box::new(request))
 }
 
 /// A training as a call or a plan names it; `level` is the key of its level.

@@ -57,7 +57,7 @@ pub(super) fn log(job_dir: &Path, line: Option<&str>) -> Option<LogSays> {
         total_iterations: block.total_iterations,
         mean_reward: block.mean_reward.filter(|reward| reward.is_finite()),
     });
-    let rewards = parser.blocks().iter().filter_map(|block| block.mean_reward);
+    let mut rewards = parser.blocks().iter().filter_map(|block| block.mean_reward);
     let folder = line.and_then(|line| {
         training::run_folder(&log_text::clean(&log, log.len()), line)
             .filter(|name| is_folder_name(name))
@@ -66,7 +66,7 @@ pub(super) fn log(job_dir: &Path, line: Option<&str>) -> Option<LogSays> {
         iterations_done: numbers.as_ref().map(iterations_done),
         numbers,
         reward_lines: rewards.clone().count(),
-        last_reward: rewards.last(),
+        last_reward: rewards.next_back(),
         folder,
     })
 }

@@ -204,11 +204,8 @@ impl Tether {
                 (seen, Some((prepared, found)))
             }
         };
-        let mut provenance = self.provenance(&vehicle, &pod, seen.driver.as_deref()).await;
-        let Labels { group, agent } = request.labels.clone().or(&self.labels());
-        for (key, label) in [("group", group), ("agent", agent)] {
-            provenance.extend(label.map(|label| (key.to_owned(), label.as_str().into())));
-        }
+        let driver = seen.driver.as_deref();
+        let mut provenance = self.provenance(&vehicle, &pod, driver, &request.labels).await;
         if let Some((prepared, found)) = &training {
             provenance.insert("training".to_owned(), training_record::recorded(prepared, found));
         }
@@ -276,11 +273,7 @@ impl Tether {
         let launched =
             apply::apply(&job.approved, &self.ports(&job.vehicle, Some(&*shell), None)).await;
         self.launched(promise, job, &launched);
-        match &launched {
-            Ok(_) => self.note_launched(job, "running").await,
-            Err(error) if may_have_started(error, job) => {}
-            Err(_) => self.note_launched(job, "not_started").await,
-        }
+        self.note_outcome(job, &launched).await;
         self.note_called_off(&job.pod, &job.unknown_launches, &launched);
         // The next session sees the job now, if there is one.
         drop(job.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -347,7 +340,7 @@ impl Tether {
             Err(error) => Event::Failed {
                 id,
                 error: error.to_string(),
-                may_have_taken_effect: may_have_started(error, job),
+                may_have_taken_effect: super::run_note::may_have_started(error, job.steps().len()),
             },
         };
         if let Err(error) = ledger.append(event) {
@@ -380,12 +373,6 @@ impl Tether {
             plan: None,
         }
     }
-}
-
-/// Whether a launch that failed may have started its job: only the last step does, those before place
-/// files.
-fn may_have_started(error: &ApplyError, job: &PlannedJob) -> bool {
-    error.done.len() + 1 >= job.approved.steps().len() && error.error != StepError::NoShell
 }
 
 /// A file that is not what was read is no fault of anybody's: the next call reads it anew.

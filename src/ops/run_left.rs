@@ -69,7 +69,8 @@ pub(super) fn log_root(record: &RunRecord) -> Option<String> {
 
 impl Tether {
     /// What a training's run has left; `None` for any other job. `pod` is asked for the folders that
-    /// are new, when it is there.
+    /// are new, when it is there. While the job has not `ended`, nothing is missing and no reward is the
+    /// last.
     pub(super) async fn run_left(
         &self,
         vehicle: &Vehicle,
@@ -77,17 +78,37 @@ impl Tether {
         record: &RunRecord,
         log: &LogSays,
         pulls: &[Pull],
+        ended: bool,
     ) -> Option<Results> {
         let noted = Noted::of(record.training()?);
+        let earlier = record.results.as_ref();
+        // What was found at the end stands: later runs make folders, too.
+        let settled = earlier.filter(|it| record.ended_at.is_some() && it.is_new == Some(true));
+        let found = match settled {
+            Some(Results { run_dir, is_new, told, .. }) => FolderFound {
+                run_dir: run_dir.clone(),
+                is_new: *is_new,
+                told: told.first().cloned().unwrap_or_default(),
+            },
+            None => self.folder_of(vehicle, pod, &noted, log).await,
+        };
+        Some(results(&noted, found, log, pulls, earlier, (&vehicle.local_log_dir, ended)))
+    }
+
+    async fn folder_of(
+        &self,
+        vehicle: &Vehicle,
+        pod: Option<&Pod>,
+        noted: &Noted<'_>,
+        log: &LogSays,
+    ) -> FolderFound {
         let after = match (&noted.root, noted.before, pod) {
             (Some(root), Some((_, last)), Some(pod)) => {
                 self.folders_since(vehicle, pod, root, last.unwrap_or_default()).await
             }
             _ => None,
         };
-        let found = judge_folder(noted.line, log.folder.as_deref(), noted.before, after.as_ref());
-        let earlier = record.results.as_ref();
-        Some(results(&noted, found, log, pulls, earlier, &vehicle.local_log_dir))
+        judge_folder(noted.line, log.folder.as_deref(), noted.before, after.as_ref())
     }
 
     async fn folders_since(
@@ -120,7 +141,7 @@ fn results(
     log: &LogSays,
     pulls: &[Pull],
     earlier: Option<&Results>,
-    logs: &Path,
+    (logs, ended): (&Path, bool),
 ) -> Results {
     let FolderFound { run_dir, is_new, told } = found;
     let mut told = vec![told];
@@ -137,7 +158,7 @@ fn results(
     let is_here = |root: &String| logs.join(root).is_dir();
     let root_is_home = noted.root.as_ref().is_some_and(is_here);
     let is_missing = |name: &&&str| !files.iter().any(|file| file.name == **name);
-    let missing: Vec<String> = match root_is_home {
+    let missing: Vec<String> = match root_is_home && ended {
         true => noted.artifacts.iter().filter(is_missing).map(|name| (*name).to_owned()).collect(),
         false => Vec::new(),
     };
@@ -160,7 +181,11 @@ fn results(
         told.push(format!("missing at the end: {}", missing.join(", ")));
     }
     told.push(lines_told(log.reward_lines, noted.iterations));
-    let reward = noted.reward.map(|(low, high)| Reward::judge(log.last_reward, low, high));
+    let expected = noted.reward.filter(|_| ended);
+    let reward = expected.map(|(low, high)| Reward::judge(log.last_reward, low, high));
+    if !ended {
+        told.push("the job had not ended when this was looked at".to_owned());
+    }
     told.extend(reward.as_ref().map(Reward::told));
     Results {
         run_dir,

@@ -6,6 +6,7 @@ use super::run_home::{self, LogSays};
 use super::run_job::PlannedJob;
 use super::run_left::{self, Pull};
 use super::{CloudName, LatestMetrics, Tether};
+use crate::apply::{ApplyError, StepError, StepOutcome};
 use crate::domain::{JobId, JobMeta, Pod, PodId, Usd, Vehicle};
 use crate::ledger::Event;
 use crate::runs::{Home, Numbers, Results, RunRecord, Seen, Supervised, VERSION, state_of_code};
@@ -60,8 +61,17 @@ impl Tether {
         self.change_record(&job.vehicle, &job.id, || Some(record), |_| ()).await;
     }
 
-    /// Notes whether a launch started anything.
-    pub(super) async fn note_launched(&self, job: &PlannedJob, state: &str) {
+    /// Notes whether a launch started anything; of one that may have, nothing new is known.
+    pub(super) async fn note_outcome(
+        &self,
+        job: &PlannedJob,
+        launched: &Result<Vec<StepOutcome>, ApplyError>,
+    ) {
+        let state = match launched {
+            Ok(_) => "running",
+            Err(error) if may_have_started(error, job.steps().len()) => return,
+            Err(_) => "not_started",
+        };
         let seen = Seen { state: state.to_owned(), exit_code: None, at: self.clock.now() };
         self.change_record(&job.vehicle, &job.id, || None, |record| record.saw(seen)).await;
     }
@@ -109,7 +119,7 @@ impl Tether {
         let job_dir = log_dir.join(format!("jobs/{id}"));
         let now = self.clock.now();
         let known = run_files::read(log_dir, id).ok().flatten();
-        let base = known.or_else(|| self.from_its_folder(vehicle, pod, id, &job_dir))?;
+        let base = known.or_else(|| self.as_its_folder_tells(vehicle, pod, id, &job_dir))?;
         let line = run_left::run_line(&base);
         let read = {
             let job_dir = job_dir.clone();
@@ -119,7 +129,11 @@ impl Tether {
         };
         let (log, code) = read.ok()?;
         let results = match &log {
-            Some(log) => self.run_left(vehicle, pod, &base, log, pulls).await,
+            Some(log) => {
+                let was_over = base.ended_at.is_some();
+                let ended = was_over || code.is_some() || seen.is_some();
+                self.run_left(vehicle, pod, &base, log, pulls, ended).await
+            }
             None => None,
         };
         if let Some(results) = &results {
@@ -174,7 +188,7 @@ impl Tether {
     pub(super) async fn complete_after(&self, vehicle: &Vehicle, pod: &Pod, pull: Pull) {
         let subdir = pull.subdir.clone();
         let pulls = [pull];
-        let own = subdir.strip_prefix("jobs/").and_then(|rest| JobId::parse(rest));
+        let own = subdir.strip_prefix("jobs/").and_then(JobId::parse);
         if let Some(id) = own {
             self.complete_run(vehicle, Some(pod), &id, &pulls, None).await;
             return;
@@ -194,10 +208,11 @@ impl Tether {
         for (record, _) in records.into_iter().take(AT_ONCE) {
             let Some(id) = JobId::parse(&record.job_id) else { continue };
             let is_home = vehicle.local_log_dir.join(format!("jobs/{id}/out.log")).is_file();
-            let is_whole = record.results.as_ref().is_some_and(|results| {
+            let has_files = record.results.as_ref().is_some_and(|results| {
                 !results.files.is_empty() && results.files.iter().all(|file| file.sha256.is_some())
             });
-            if is_home && !is_whole {
+            let is_whole = has_files || record.training().is_none();
+            if is_home && !(is_whole && record.ended_at.is_some()) {
                 self.complete_run(vehicle, Some(pod), &id, &pulls, None).await;
             }
         }
@@ -205,7 +220,7 @@ impl Tether {
 
     /// A record of a job that another computer launched, or an older podtether: from what its own
     /// folder remembers.
-    fn from_its_folder(
+    fn as_its_folder_tells(
         &self,
         vehicle: &Vehicle,
         pod: Option<&Pod>,
@@ -256,6 +271,12 @@ impl Tether {
             tracing::warn!(%error, job = %id, "the record of a run could not be noted");
         }
     }
+}
+
+/// Whether a launch of so many steps that failed may have started its job: only the last step does,
+/// those before place files.
+pub(super) fn may_have_started(error: &ApplyError, steps: usize) -> bool {
+    error.done.len() + 1 >= steps && error.error != StepError::NoShell
 }
 
 /// The word for a cloud in a record.

@@ -22,7 +22,7 @@ pub enum WhyRequest {
         vehicle: Option<String>,
     },
     /// run_job, or launch_training by the request's kind.
-    Run(RunJobRequest),
+    Run(Box<RunJobRequest>),
 }
 
 /// What a rule says.

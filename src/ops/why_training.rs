@@ -61,7 +61,7 @@ pub(super) fn told(
     let (gates, edits, not_known) = match facts {
         Some(RecipeFacts { gates: Gates::Seen(gates), edits, .. }) => {
             let edits = edits.iter().map(EditView::from).collect();
-            (gates.iter().map(|gate| gate_told(gate)).collect(), edits, None)
+            (gates.iter().map(gate_told).collect(), edits, None)
         }
         Some(RecipeFacts { gates: Gates::Unknown(why), .. }) => {
             let words = format!("the pod's files could not be looked at: {why}");

@@ -270,6 +270,11 @@ async fn what_is_odd_about_a_runs_folder_is_said() {
     let record = scene.record(&hostile);
     assert_eq!(record["results"]["run_dir"], Value::Null);
     assert!(told(&record).contains("has no line"), "{}", told(&record));
+    // What was found at the end stands, although later runs have made folders since.
+    scene.pull("lab/runs").await;
+    let record = scene.record(&less);
+    assert!(told(&record).contains("it is the one that is new"), "{}", told(&record));
+    assert_eq!(file(&record)["sha256"], sha256_hex(b"weights 0 1 0.1\n"));
 }
 
 /// C01: who supervised it is gone; the run is listed as it was last seen. What lies among the records and
@@ -302,6 +307,13 @@ async fn a_run_whose_supervisor_was_killed_is_listed_and_foreign_files_are_named
     let words = listed[0]["state_told"].as_str().unwrap();
     assert!(words.contains("last seen running") && words.contains("is gone"), "{words}");
     assert_eq!((&listed[0]["iteration"], &listed[0]["reward"]), (&json!(2), &json!(96.5)));
+
+    // A pull in between completes nothing: its end is still to come.
+    scene.pull("lab/runs").await;
+    scene.pull(&format!("jobs/{id}")).await;
+    let record = scene.record(id);
+    assert!(told(&record).contains("had not ended"), "{}", told(&record));
+    assert_eq!((&record["results"]["missing"], &record["ended_at"]), (&json!([]), &Value::Null));
 
     let folder = scene.fixture.path("logs/runs");
     let text = fs::read_to_string(folder.join(format!("{id}.json"))).unwrap();

@@ -158,7 +158,7 @@ async fn a_training_is_edited_run_and_recorded_and_its_dry_run_is_what_arrives()
     assert_eq!(planned.gates.len(), 6, "{:?}", planned.gates);
     let estimate = planned.estimate.clone().unwrap();
     // 0.17 s each, and a minute before.
-    assert_eq!((estimate.iterations, estimate.sec), (2500, 485));
+    assert_eq!((estimate.iterations, estimate.sec), (Some(2500), 485));
     assert!(estimate.usd.unwrap() < planned.worst_case_usd);
     assert!(!planned.worst_case.is_empty());
 
@@ -364,7 +364,7 @@ async fn what_is_wrong_is_refused_by_name_and_nothing_changes_on_the_pod() {
     scene.write("markers/patched", "");
     let why =
         RunJobRequest { kind: JobKind::Training(choice("curee", "1")), ..RunJobRequest::default() };
-    let why = scene.tether.why(&WhyRequest::Run(why)).await.unwrap();
+    let why = scene.tether.why(&WhyRequest::Run(Box::new(why))).await.unwrap();
     assert_eq!((why.call, why.would_pass), ("launch_training", false));
     assert!(why.to_pass[0].contains("/markers/patched is there"), "{:?}", why.to_pass);
     fs::remove_file(scene.at("markers/patched")).unwrap();
