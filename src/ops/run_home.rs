@@ -3,10 +3,10 @@
 
 use crate::domain::JobMeta;
 use crate::pod::jobs::log_text;
-use crate::runs::{Numbers, is_folder_name, iterations_done};
+use crate::runs::{ExitSeen, Numbers, is_folder_name, iterations_done};
 use crate::training;
 use crate::watch::metrics::MetricsParser;
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -31,13 +31,14 @@ pub(super) struct LogSays {
     pub(super) folder: Option<String>,
 }
 
-/// The exit code in a job's folder here, and when the pod wrote it.
-pub(super) fn exit_code(job_dir: &Path) -> Option<(i32, Option<DateTime<Utc>>)> {
+/// The exit code in a job's folder here.
+pub(super) fn exit(job_dir: &Path) -> Option<ExitSeen> {
     let path = job_dir.join("exit_code");
     let text = read(&path, CODE_MAX)?;
     let code = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
     let written = std::fs::metadata(&path).and_then(|meta| meta.modified()).ok();
-    Some((code, written.map(DateTime::from)))
+    let ceiling_struck = job_dir.join("ceiling_struck").is_file();
+    Some(ExitSeen { code, ceiling_struck, at: written.map(DateTime::from) })
 }
 
 /// What the job's folder remembers of its launch.

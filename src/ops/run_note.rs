@@ -9,12 +9,12 @@ use super::{CloudName, LatestMetrics, Tether};
 use crate::apply::{ApplyError, StepError, StepOutcome};
 use crate::domain::{JobId, JobMeta, Pod, PodId, Usd, Vehicle};
 use crate::ledger::Event;
-use crate::runs::{Home, Numbers, Results, RunRecord, Seen, Supervised, VERSION, state_of_code};
+use crate::runs::{Home, Numbers, Results, RunRecord, Seen, Supervised, VERSION};
 use chrono::{DateTime, Utc};
 use std::path::Path;
 
 /// How many jobs one pull completes at most: the newest.
-const AT_ONCE: usize = 20;
+const AT_ONCE: usize = 8;
 
 /// What a supervise knows of its job at its end.
 #[derive(Clone, Debug)]
@@ -121,17 +121,19 @@ impl Tether {
         let known = run_files::read(log_dir, id).ok().flatten();
         let base = known.or_else(|| self.as_its_folder_tells(vehicle, pod, id, &job_dir))?;
         let line = run_left::run_line(&base);
-        let read = {
+        // A thread of its own, since a log may be long; not for a folder that is not here, so that a
+        // simulated run can be told again.
+        let (log, exit) = if job_dir.is_dir() {
             let job_dir = job_dir.clone();
-            let look =
-                move || (run_home::log(&job_dir, line.as_deref()), run_home::exit_code(&job_dir));
-            tokio::task::spawn_blocking(look).await
+            let look = move || (run_home::log(&job_dir, line.as_deref()), run_home::exit(&job_dir));
+            tokio::task::spawn_blocking(look).await.ok()?
+        } else {
+            (None, None)
         };
-        let (log, code) = read.ok()?;
         let results = match &log {
             Some(log) => {
                 let was_over = base.ended_at.is_some();
-                let ended = was_over || code.is_some() || seen.is_some();
+                let ended = was_over || exit.is_some() || seen.is_some();
                 self.run_left(vehicle, pod, &base, log, pulls, ended).await
             }
             None => None,
@@ -150,14 +152,14 @@ impl Tether {
             if let Some((state, exit_code)) = seen {
                 record.saw(Seen { state, exit_code, at: now });
             }
-            if let Some((code, _)) = code {
-                let state = state_of_code(code).to_owned();
-                record.saw(Seen { state, exit_code: Some(code), at: now });
+            if let Some(exit) = exit {
+                let (state, exit_code) = (exit.state().to_owned(), Some(exit.code));
+                record.saw(Seen { state, exit_code, at: now });
             }
             take_log(record, log.as_ref());
             record.results = found.or_else(|| record.results.take());
             homes.into_iter().for_each(|home| record.came_home(home));
-            set_end(record, code.and_then(|(_, at)| at), noted, now);
+            set_end(record, exit.and_then(|exit| exit.at), noted, now);
         };
         if let Some(sha256) = self.change_record(vehicle, id, || Some(base), change).await {
             self.note_recorded(vehicle, id, sha256);

@@ -129,7 +129,7 @@ fn around(folder: &Path, id: &JobId, lives: Option<bool>) -> Around {
     let summary = summary(&folder.join(format!("supervise-{id}.json")));
     Around {
         summary: summary.map(|summary| SummarySeen { lives, ..summary }),
-        exit_code: run_home::exit_code(&folder.join(format!("jobs/{id}"))),
+        exit: run_home::exit(&folder.join(format!("jobs/{id}"))),
     }
 }
 

@@ -9,7 +9,7 @@ pub const LISTED: usize = 16;
 pub struct Listing {
     /// How many folders there are.
     pub count: u64,
-    /// Those whose names come after the last one that was there before the launch, at most [`LISTED`].
+    /// Those whose names come after the last one that was there before the launch, at most 16.
     pub newer: Vec<String>,
 }
 

@@ -17,7 +17,7 @@ pub(crate) use left::lines_told;
 pub use left::{Results, Reward, RunFile};
 pub use pick::{PickError, pick};
 pub use record::{Cost, Home, NotARecord, Numbers, RunRecord, Seen, Supervised, VERSION};
-pub use run::{Around, Run, SummarySeen, iterations_done, merge, state_of_code};
+pub use run::{Around, ExitSeen, Run, SummarySeen, iterations_done, merge};
 pub use select::{Filter, since};
 
 #[cfg(test)]

@@ -78,17 +78,30 @@ pub struct SummarySeen {
 pub struct Around {
     /// The summary of the supervise that followed it.
     pub summary: Option<SummarySeen>,
-    /// The exit code that came home with the job's folder, and when its file was written.
-    pub exit_code: Option<(i32, Option<DateTime<Utc>>)>,
+    /// The exit code that came home with the job's folder.
+    pub exit: Option<ExitSeen>,
 }
 
-/// The word for an exit code, by the rules of `remote/job_wrapper.sh`.
-#[must_use]
-pub fn state_of_code(code: i32) -> &'static str {
-    match code {
-        0 => "succeeded",
-        124 => "timed_out",
-        _ => "failed",
+/// An exit code that came home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExitSeen {
+    /// The code.
+    pub code: i32,
+    /// Whether the ceiling struck: a job's own 124 is its own.
+    pub ceiling_struck: bool,
+    /// When the pod wrote it.
+    pub at: Option<DateTime<Utc>>,
+}
+
+impl ExitSeen {
+    /// The word of job_status for it.
+    #[must_use]
+    pub const fn state(&self) -> &'static str {
+        match (self.code, self.ceiling_struck) {
+            (0, _) => "succeeded",
+            (124, true) => "timed_out",
+            _ => "failed",
+        }
     }
 }
 
@@ -179,8 +192,9 @@ fn state(record: Option<&RunRecord>, launch: Option<&Launch>, around: &Around) -
     if let Some((at, state)) = launch.and_then(|it| it.ended.as_ref()) {
         return (state.clone(), format!("by the journal, seen at {}", clock(*at)));
     }
-    if let Some((code, _)) = around.exit_code {
-        return (state_of_code(code).to_owned(), format!("by its exit code {code}, which is home"));
+    if let Some(exit) = around.exit {
+        let told = format!("by its exit code {}, which is home", exit.code);
+        return (exit.state().to_owned(), told);
     }
     let summary = around.summary.as_ref();
     let of_summary = summary.and_then(|it| it.state.clone());
@@ -224,7 +238,7 @@ fn ended_at(
 ) -> Option<DateTime<Utc>> {
     record
         .and_then(|it| it.ended_at)
-        .or_else(|| around.exit_code.and_then(|(_, at)| at))
+        .or_else(|| around.exit.and_then(|exit| exit.at))
         .or_else(|| launch.and_then(|it| it.ended.as_ref()).map(|(at, _)| *at))
 }
 
@@ -241,7 +255,7 @@ mod tests {
             at: Some(DateTime::UNIX_EPOCH),
             metrics: None,
         };
-        Around { summary: Some(summary), exit_code: None }
+        Around { summary: Some(summary), exit: None }
     }
 
     #[test]
@@ -255,8 +269,11 @@ mod tests {
         assert_eq!(of(&around(Some("failed"), Some(false))).state, "failed");
         assert!(of(&Around::default()).state_told.contains("nobody has looked"));
         // What came home knows better than who died.
-        let home = Around { exit_code: Some((124, None)), ..around(Some("running"), Some(false)) };
+        let exit = ExitSeen { code: 124, ceiling_struck: true, at: None };
+        let home = Around { exit: Some(exit), ..around(Some("running"), Some(false)) };
         assert_eq!(of(&home).state, "timed_out");
+        let own = ExitSeen { ceiling_struck: false, ..exit };
+        assert_eq!(of(&Around { exit: Some(own), ..home }).state, "failed");
         assert_eq!(merge(None, None, &Around::default()), None);
     }
 

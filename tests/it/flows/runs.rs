@@ -122,6 +122,8 @@ async fn a_supervised_training_is_listed_shown_and_compared_by_files_alone() {
     let arguments = ["--training", "walk", "--seed", "7", "--group", "ablation", "--agent", "ann"];
     let outcome = Run::start(&scene.fixture, &arguments).end().await;
     assert_eq!(outcome.code, 0, "{outcome:?}");
+    let bad = Run::start(&scene.fixture, &["--training", "walk", "--group", "a b"]).end().await;
+    assert!(bad.code == 2 && bad.stderr.contains("for example \"a-b\""), "{bad:?}");
     assert!(outcome.stderr.contains("expected: 8 s"), "{}", outcome.stderr);
     let id = outcome.summary["job_id"].as_str().unwrap().to_owned();
     let record = scene.record(&id);
@@ -147,8 +149,9 @@ async fn a_supervised_training_is_listed_shown_and_compared_by_files_alone() {
     let tether = scene.fixture.tether().await;
     scene.fixture.running(&tether).await;
     scene.train_by(&script("2026-07-18_09-00-00", &["2026-07-18_09-00-00"], "12.00", ""));
-    let arguments = ["--training", "walk", "--dr", "large", "--agent", "ann"];
-    let outcome = Run::start(&scene.fixture, &arguments).end().await;
+    let arguments = ["--training", "walk", "--dr", "large"];
+    let by = [("PODTETHER_AGENT", "ann")];
+    let outcome = Run::start_with(&scene.fixture, &arguments, &by).end().await;
     assert_eq!(outcome.code, 0, "a reward that was not reached fails no run: {outcome:?}");
     assert!(outcome.stderr.contains("by one earlier run of walk"), "{}", outcome.stderr);
     let second = outcome.summary["job_id"].as_str().unwrap().to_owned();
