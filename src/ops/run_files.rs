@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// The longest record that is read, in bytes. One with 64 files and a long command has some 100 KB.
 const RECORD_MAX: u64 = 4 << 20;
+/// How many files that are no records are named: a folder of that name may be pulled from a volume, too.
+const NAMED: usize = 20;
 /// How long another process may be writing a record of the same folder.
 const TURN: Duration = Duration::from_secs(2);
 
@@ -98,5 +100,10 @@ pub(super) fn all(log_dir: &Path) -> (Vec<(RunRecord, String)>, Vec<String>) {
         }
     }
     troubles.sort();
+    let more = troubles.len().saturating_sub(NAMED);
+    if more > 0 {
+        troubles.truncate(NAMED);
+        troubles.push(format!("{more} more files in {} are no records", folder.display()));
+    }
     (records, troubles)
 }
