@@ -11,7 +11,7 @@ mod faults;
 pub mod fixture;
 mod fuses;
 mod guards;
-mod journal;
+pub mod journal;
 mod killed;
 mod limits;
 mod lost_contact;
