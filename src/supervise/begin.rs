@@ -61,6 +61,9 @@ pub async fn run(
         job.ceiling.as_secs(),
         job.worst_case().total(),
     )));
+    if let Some(estimate) = tether.estimate_of(&job) {
+        tell(Note::Said(format!("expected: {}", estimate.told())));
+    }
     if let Some(told) = tether.receipts_told(&job.vehicle) {
         tell(Note::Said(told));
     }

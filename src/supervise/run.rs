@@ -8,6 +8,7 @@ use super::meanwhile::Meanwhile;
 use super::notices::{self, Spending};
 use super::options::{Note, Options};
 use super::patience::{CAPTURE_MAX, stop_pause};
+use super::record;
 use super::risk::Risk;
 use super::slept::Slept;
 use super::state::{self, Effect, End, Event, Moment, State, Terms};
@@ -129,6 +130,7 @@ impl<'a> Run<'a> {
         summary.ended_at = Some(tether.clock().now());
         summary.process_exit_code = Some(code);
         save(&mut summary, tell);
+        record::over(tether, self.vehicle, self.id, &summary).await;
         vigil::end(vigil, &summary);
         if notices::settle(&options.notifier, &state, &mut summary).await {
             save(&mut summary, tell);

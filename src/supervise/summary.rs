@@ -1,11 +1,11 @@
 //! The summary of a run: one JSON file, replaced atomically, readable by whoever comes later.
 
-use super::results::Results;
 use super::state::Terms;
 use crate::domain::PodId;
 use crate::ops::{
     CloudName, EditView, FuseClaim, LatestMetrics, SpendReport, StopAnswer, SyncAnswer,
 };
+use crate::runs::Results;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
