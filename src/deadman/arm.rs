@@ -236,13 +236,17 @@ pub async fn cancel(
 /// A fuse takes a question before it answers it: until then a look, which takes its lock for an instant,
 /// has nothing to see but that it may be gone.
 fn is_worth_a_look(folder: &Path, waited: Duration) -> bool {
-    !seat::is_asked(folder) || waited.as_millis() % 500 == 0
+    !seat::is_asked(folder) || waited.as_millis().is_multiple_of(500)
 }
 
 async fn turn(folder: &Path) -> Result<Seat, ArmError> {
     let unusable = |source| ArmError::Folder { folder: folder.to_owned(), source };
     let held = seat::turn(folder, TURN).await.map_err(unusable)?;
-    held.ok_or_else(|| ArmError::Failed("another session is arming it".to_owned()))
+    let held = held.ok_or_else(|| ArmError::Failed("another session is arming it".to_owned()))?;
+    // Only who has the turn asks and waits: what lies here is of one that died in the asking, and must not
+    // end a fuse that whoever comes next relies on.
+    seat::withdraw(folder);
+    Ok(held)
 }
 
 /// A look that waits until a fuse that settles has written its file.
@@ -355,26 +359,26 @@ mod tests {
 
     /// Fuses that burn in this process, over an account without pods.
     #[derive(Debug)]
-    struct Here;
+    struct Here {
+        poll: Duration,
+    }
 
     #[async_trait]
     impl Starts for Here {
         async fn start(&self, order: Order, _: &Path) -> Result<String, ArmError> {
             let cloud = Arc::new(Scripted::new(vec![Ok(vec![])], vec![Ok(vec![])]));
             let (line, fuse) = fuse_over(order, cloud, SystemClock::shared()).await;
-            let quick = Duration::from_millis(5);
+            let pace = Pace { poll: self.poll, beat: self.poll };
             if let Some(fuse) = fuse {
-                tokio::spawn(
-                    async move { fuse.burn(Pace { poll: quick, beat: quick }, &|_| {}).await },
-                );
+                tokio::spawn(async move { fuse.burn(pace, &|_| {}).await });
             }
             Ok(line)
         }
     }
 
-    fn arming() -> Arming {
+    fn arming(poll: Duration) -> Arming {
         Arming {
-            starts: Arc::new(Here),
+            starts: Arc::new(Here { poll }),
             config: PathBuf::from("podtether.yaml"),
             access: Access {
                 base_url: "https://nowhere.invalid".to_owned(),
@@ -387,6 +391,28 @@ mod tests {
         }
     }
 
+    const QUICK: Duration = Duration::from_millis(5);
+
+    /// C01: a session that is killed while it calls off leaves its question lying. The next one that relies
+    /// on the fuse takes it away, or the fuse would be gone a moment after.
+    #[tokio::test]
+    async fn the_question_of_a_session_that_died_ends_no_fuse_that_another_relies_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = SystemClock::shared();
+        let vehicle =
+            crate::domain::Vehicle { local_log_dir: folder.path().into(), ..sample::vehicle() };
+        let soon = Wish::new(&vehicle, clock.now() + chrono::TimeDelta::hours(1));
+        // One that takes no question for a minute.
+        let arming = arming(Duration::from_secs(60));
+        let armed = ensure_armed(&arming, &soon, &clock).await.unwrap();
+        let what = What::Cancel { why: "it was read off".to_owned(), pod_is_off: true };
+        seat::put(folder.path(), &question(&armed.record, what)).unwrap();
+        assert!(seat::is_asked(folder.path()));
+        let again = ensure_armed(&arming, &soon, &clock).await.unwrap();
+        assert_eq!(again.record.nonce, armed.record.nonce);
+        assert!(!seat::is_asked(folder.path()));
+    }
+
     /// A22: between the read-back of one session and its call-off another one has the fuse cover the pod
     /// that it is about to start, also when the fuse fires late enough for that already.
     #[tokio::test]
@@ -396,12 +422,12 @@ mod tests {
         let vehicle =
             crate::domain::Vehicle { local_log_dir: folder.path().into(), ..sample::vehicle() };
         let soon = Wish::new(&vehicle, clock.now() + chrono::TimeDelta::hours(1));
-        let one = ensure_armed(&arming(), &soon, &clock).await.unwrap();
+        let one = ensure_armed(&arming(QUICK), &soon, &clock).await.unwrap();
         let why = "it was read off";
         let read_off = |claim| CallOff::ReadOff { why, claim };
         let never = cancel(folder.path(), read_off(None), &clock).await;
         assert!(matches!(never, Err(ArmError::Claimed)), "{never:?}");
-        let other = ensure_armed(&arming(), &soon, &clock).await.unwrap();
+        let other = ensure_armed(&arming(QUICK), &soon, &clock).await.unwrap();
         assert_eq!((one.how, other.how), (How::New, How::Already));
         let late = cancel(folder.path(), read_off(Some(&one.claim)), &clock).await;
         assert!(matches!(late, Err(ArmError::Claimed)), "{late:?}");
@@ -409,7 +435,7 @@ mod tests {
         let own = cancel(folder.path(), read_off(Some(&other.claim)), &clock).await.unwrap();
         assert!(matches!(own, Called::Cancelled(_)), "{own:?}");
         // A person's word needs no claim.
-        let third = ensure_armed(&arming(), &soon, &clock).await.unwrap();
+        let third = ensure_armed(&arming(QUICK), &soon, &clock).await.unwrap();
         let by_hand = cancel(folder.path(), CallOff::ByHand, &clock).await.unwrap();
         assert!(matches!(by_hand, Called::Cancelled(_)), "{by_hand:?}");
         let gone = cancel(folder.path(), read_off(Some(&third.claim)), &clock).await.unwrap();

@@ -207,6 +207,9 @@ impl Tether {
                 (JobsSeen::Unknown(why.to_owned()), Watchdog::Unknown(format!("not armed: {why}")))
             }
         };
+        if let Reached::Usable(pod, _) = &reached {
+            self.cover_live_jobs(&vehicle, pod, &guarded.0).await;
+        }
         Ok(match reached {
             Reached::Usable(pod, probe) => {
                 let status = if adopted { EnsureStatus::Adopted } else { EnsureStatus::Running };

@@ -5,7 +5,7 @@ use super::Tether;
 use crate::config::FuseHours;
 use crate::deadman::{self, ArmError, Armed, Arming, CallOff, Called, Claim, Wish};
 use crate::domain::{
-    Ceiling, DeadmanSeen, FuseReport, FuseState, JobEnd, Pod, Price, UsdPerHour, Vehicle,
+    Ceiling, DeadmanSeen, FuseReport, FuseState, JobEnd, JobsSeen, Pod, Price, UsdPerHour, Vehicle,
     VehicleName,
 };
 use crate::error::{Failure, FailureKind, StillBilling};
@@ -133,6 +133,23 @@ impl Tether {
         let armed = armed.map_err(|error| not_armed(&error))?;
         self.claims.note(vehicle, &armed);
         Ok(Some(armed))
+    }
+
+    /// The same for jobs that live already: a fuse that is armed anew, after the laptop that held the one
+    /// before it lost power, knows nothing of them. What keeps it from being extended is logged: the pod
+    /// is guarded all the same.
+    pub(super) async fn cover_live_jobs(&self, vehicle: &Vehicle, pod: &Pod, jobs: &JobsSeen) {
+        let JobsSeen::Known(jobs) = jobs else { return };
+        let ends = jobs.iter().filter_map(|job| {
+            let ceiling = Duration::from_secs(job.ceiling_sec?.into());
+            let grace = Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC));
+            Some(later(job.started_at?, ceiling + grace + CAPTURE))
+        });
+        let Some(until) = ends.max() else { return };
+        let is_covered = self.fuse_until(vehicle).is_some_and(|fires| fires >= until);
+        if !is_covered && let Err(failure) = self.cover(vehicle, pod, until).await {
+            tracing::warn!(vehicle = %vehicle.name, "a live job is not covered: {}", failure.message);
+        }
     }
 
     /// The same for a job that is launched now, and for bringing its results home.

@@ -48,6 +48,8 @@ pub async fn end(dice: &mut Dice, project: &Project, vehicles: usize) {
 
 /// Somebody looks once more and goes; nobody comes back. The laptop may sleep or be switched off.
 async fn left_alone(dice: &mut Dice, project: &Project, vehicles: usize) {
+    // What a session that was killed has asked the fuse for comes within its next look.
+    tokio::time::sleep(Duration::from_secs(60)).await;
     let session = Session::new(9, project);
     for vehicle in &project.config.vehicles[..vehicles] {
         session.pod_status(&vehicle.name.0).await;

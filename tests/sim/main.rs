@@ -44,7 +44,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// How many campaigns run without being asked for more.
-const CAMPAIGNS: u64 = 1_500;
+const CAMPAIGNS: u64 = 10_000;
 /// Where the seeds begin.
 const FIRST_SEED: u64 = 1;
 
@@ -193,8 +193,24 @@ fn no_campaign_breaks_a_promise() {
     if let Some((seed, _)) = broken.first_key_value() {
         panic!("{}\n\n{}", told(*seed, &config, folder.path()), kinds(&broken));
     }
+    // Each of them would have broken a promise (`Session::judge`).
+    println!("results that were said to be home and were not: 0");
     assert!(count < 100 || pods > 0, "no campaign made a pod");
     assert!(count < 1_000 || all.held > 0, "no bound was ever held against a pod");
+}
+
+/// Campaigns that broke a promise once, whatever seeds mean since: a start beside a fuse that an earlier job
+/// had set for later was counted for three hours (82); a fuse that was armed anew after the laptop lost power
+/// stopped the pod under a job that lived (6031); the question of a session that was killed while it called
+/// off ended the fuse that the next one relied on (7056).
+#[test]
+fn what_was_broken_once_is_not_broken_again() {
+    let folder = folder();
+    let config = config(folder.path());
+    for seed in [82, 6031, 7056] {
+        let outcome = run(seed, &config, folder.path(), false);
+        assert_eq!(outcome.broken, None, "seed {seed}");
+    }
 }
 
 /// What is printed for a seed is only worth something when the seed means the same every time.

@@ -153,6 +153,8 @@ impl World {
     /// No fault from now on.
     pub fn faults_cease(&mut self) {
         self.faults.clear();
+        // A pod that boots anew has no watchdog until somebody looks after it.
+        self.later.retain(|(_, effect)| !matches!(effect, Effect::Reboot));
     }
 
     /// The fault that this call meets, which is used up by it.
