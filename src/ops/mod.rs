@@ -70,6 +70,7 @@ mod why_training;
 #[cfg(test)]
 mod tests;
 
+pub use crate::deadman::Claim as FuseClaim;
 pub use audit::{Audit, AuditedPod, AuditedVolume, Owner};
 pub use ensure::{EnsureAnswer, EnsureRequest, EnsureStatus};
 pub use estimate::Estimate;
@@ -145,6 +146,7 @@ pub struct Tether {
     ledger: Option<Ledger>,
     arming: Option<Arming>,
     arms_fuses: bool,
+    claims: laptop_fuse::Claims,
     is_a_drill: bool,
     /// What the client of this session calls itself.
     caller: OnceLock<Label>,
@@ -173,6 +175,7 @@ impl Tether {
             ledger,
             arming,
             arms_fuses,
+            claims: laptop_fuse::Claims::default(),
             is_a_drill,
             caller: OnceLock::new(),
         }

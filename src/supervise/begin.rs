@@ -85,6 +85,7 @@ pub async fn run(
     if let Ok(Event::Interrupt | Event::Leave) = signals.try_recv() {
         return (ended_before(summary, tether, options), Vec::new());
     }
+    summary.fuse_claim = tether.claim(&job.vehicle);
     summary.job_id = Some(job.id.to_string());
     let default_path = || job.vehicle.local_log_dir.join(format!("supervise-{}.json", job.id));
     summary.summary_path = Some(options.summary_path.clone().unwrap_or_else(default_path));

@@ -187,7 +187,8 @@ async fn end_off(
     }
     let succeeded = summary.state.as_deref() == Some(JobState::Succeeded.as_str());
     summary.pod_may_still_be_running = false;
-    fuse::call_off(tether, vehicle, false, tell).await;
+    // This process has claimed nothing: what counts is what the run before it did.
+    fuse::call_off(tether, vehicle, false, summary.fuse_claim.as_ref(), tell).await;
     summary.ended_at = Some(tether.clock().now());
     summary.process_exit_code = Some(if was_whole && succeeded { 0 } else { 1 });
     save(&mut summary, tell);

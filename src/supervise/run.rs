@@ -115,12 +115,14 @@ impl<'a> Run<'a> {
                 tell(Note::Said(way.to_owned()));
             }
             self.record(&before, &state, tell);
+            self.summary.fuse_claim = tether.claim(self.vehicle).or(self.summary.fuse_claim.take());
             save(&mut self.summary, tell);
             notices::tell(&options.notifier, &before, &state, &self.summary);
         }
         // Before the last word: who dies in between is taken up again, and then this is done.
         if !state.may_still_bill() {
-            fuse::call_off(tether, self.vehicle, state.asked_for_all(), tell).await;
+            let claim = self.summary.fuse_claim.as_ref();
+            fuse::call_off(tether, self.vehicle, state.asked_for_all(), claim, tell).await;
         }
         let curve = self.follower.curve();
         let mut summary = self.summary;
