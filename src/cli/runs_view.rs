@@ -177,8 +177,24 @@ pub(super) fn comparison(found: &Comparison) -> Vec<String> {
         rows.extend(differences.iter().map(row));
         lines.extend(table(&rows));
     }
-    lines.push(format!("{} more is known and the same in all of them", found.equal));
+    lines.extend(files(&found.files));
+    lines.push(format!("the same in all of them: {} of what is known", found.equal));
     lines
+}
+
+/// How many names stand in the line of files that differ.
+const FILES: usize = 5;
+
+/// Files of one name that are not the same, by their names alone: whoever wants the hashes asks for JSON.
+fn files(differences: &[Difference]) -> Option<String> {
+    let names: Vec<String> = differences.iter().take(FILES).map(|it| plain(&it.what)).collect();
+    let more = match differences.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!names.is_empty()).then(|| {
+        format!("files that differ: {}{more} (--json shows their SHA-256)", names.join(", "))
+    })
 }
 
 fn row(difference: &Difference) -> Vec<String> {
@@ -206,5 +222,11 @@ mod tests {
         let long = Difference { what: "x".into(), values: vec![Some("y".repeat(60)), None] };
         assert_eq!(row(&long)[1].chars().count(), SHOWN);
         assert_eq!(row(&long)[2], "-");
+        let six: Vec<Difference> =
+            (0..6).map(|n| Difference { what: format!("model_{n}.pt"), values: vec![] }).collect();
+        assert!(
+            files(&six).unwrap().ends_with("model_4.pt and 1 more (--json shows their SHA-256)")
+        );
+        assert_eq!(files(&[]), None);
     }
 }

@@ -21,8 +21,10 @@ pub struct Comparison {
     pub runs: Vec<String>,
     /// Where they come from: recipe, level, seed, code, image, machine.
     pub origin: Vec<Difference>,
-    /// What became of them: state, numbers, files, dollars.
+    /// What became of them: state, numbers, dollars.
     pub outcome: Vec<Difference>,
+    /// The SHA-256 of files of one name. Checkpoints of two runs are seldom the same.
+    pub files: Vec<Difference>,
     /// How much is known and the same in all of them.
     pub equal: usize,
 }
@@ -32,12 +34,15 @@ pub struct Comparison {
 pub fn compare(runs: &[&Run]) -> Comparison {
     let origins: Vec<_> = runs.iter().map(|run| origin(run)).collect();
     let outcomes: Vec<_> = runs.iter().map(|run| outcome(run)).collect();
+    let hashes: Vec<_> = runs.iter().map(|run| files(run)).collect();
     let ((origin, same), (outcome, also)) = (differences(&origins), differences(&outcomes));
+    let (files, and_files) = differences(&hashes);
     Comparison {
         runs: runs.iter().map(|run| run.job_id.clone()).collect(),
         origin,
         outcome,
-        equal: same + also,
+        files,
+        equal: same + also + and_files,
     }
 }
 
@@ -124,11 +129,16 @@ fn outcome(run: &Run) -> Facts {
     add("reward lines", Some(results.reward_lines.to_string()));
     let missing = (!results.missing.is_empty()).then(|| results.missing.join(", "));
     add("missing", missing);
-    for file in &results.files {
-        let hash = file.sha256.clone().unwrap_or_else(|| format!("{} bytes, no hash", file.bytes));
-        add(&format!("file {}", file.name), Some(hash));
-    }
     facts
+}
+
+fn files(run: &Run) -> Facts {
+    let results = run.record.iter().filter_map(|record| record.results.as_ref());
+    let files = results.flat_map(|results| &results.files).map(|file| {
+        let hash = file.sha256.clone().unwrap_or_else(|| format!("{} bytes, no hash", file.bytes));
+        (file.name.clone(), hash)
+    });
+    files.collect()
 }
 
 #[cfg(test)]
