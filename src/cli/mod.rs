@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand with its arguments and its rendering, no behaviour.
 
 mod audit;
+mod campaign;
 mod deadman;
 mod deadman_fuse;
 mod deadman_timer;

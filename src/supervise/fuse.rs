@@ -8,7 +8,7 @@ use crate::ops::Tether;
 use chrono::{DateTime, Utc};
 
 /// Has a fuse that outlives this run and fires no earlier than it is over.
-pub(super) async fn arm(
+pub(crate) async fn arm(
     tether: &Tether,
     vehicle: &Vehicle,
     pod: &Pod,
@@ -30,7 +30,7 @@ pub(super) async fn arm(
 
 /// Calls it off when it has nothing left to stop: because this run has asked for all of that, or else
 /// because the account shows nothing of the vehicle on the bill. It stays armed otherwise.
-pub(super) async fn call_off(
+pub(crate) async fn call_off(
     tether: &Tether,
     vehicle: &Vehicle,
     asked_for_all: bool,
