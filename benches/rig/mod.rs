@@ -45,7 +45,7 @@ impl Rig {
         assert!(made.unwrap().success());
         let mut config =
             "cloud: local\nlocal:\n  state_dir: cloud\nlimits:\n  max_usd_per_hour: 0.80\n  \
-             budget_usd: 1000000\npoll:\n  interval_sec: 1\nssh_identity: id_ed25519\nvehicles:\n"
+             budget_usd: 1000000\n  max_boots_per_hour: 1000\npoll:\n  interval_sec: 1\nssh_identity: id_ed25519\nvehicles:\n"
                 .to_owned();
         for vehicle in (0..vehicles).map(vehicle) {
             config.push_str(&format!(

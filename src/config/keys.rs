@@ -318,7 +318,7 @@ pub(super) const TOP: &[Key] = &[
     ),
     key(
         "limits.max_boots_per_hour",
-        whole(Unit::Count, 1, 60),
+        whole(Unit::Count, 1, 1000),
         "6",
         "Most creates and starts of pods within an hour, over all vehicles.",
     ),

@@ -211,7 +211,7 @@ fn a_whole_number_with_a_wrong_unit_is_refused_with_what_would_do() {
         ("container_disk_gb", " of GB", "1", "10000", "30"),
         ("network_volume_gb", " of GB", "10", "4096", "60"),
         ("limits.max_gpu_count", "", "1", "64", "1"),
-        ("limits.max_boots_per_hour", "", "1", "60", "6"),
+        ("limits.max_boots_per_hour", "", "1", "1000", "6"),
     ];
     for (key, unit, min, max, example) in keys {
         let line = |value: &str| match key.split_once('.') {
