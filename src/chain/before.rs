@@ -60,7 +60,7 @@ pub(super) async fn faults(
     let told = tether.look_at_files(vehicle, pod, HASHING, &asks).await?;
     for ((path, pin), told) in on_pod.into_iter().zip(told) {
         let found = match told {
-            Told::Sha256(found) => found.map_err(str::to_owned),
+            Told::Sha256(found) => found.map_err(|why| format!("it {why}")),
             _ => Err("nothing was told of it".to_owned()),
         };
         faults.extend(fault_of_pin(&vehicle.on_volume(path), found, &pin.sha256));

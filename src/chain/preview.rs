@@ -25,7 +25,7 @@ pub struct LinkPreview {
     /// What it takes and costs.
     #[serde(flatten)]
     pub bill: LinkBill,
-    /// `done` (it is skipped), `in_flight` (it is taken up) or `to_run`.
+    /// `done` (it is skipped), `in_flight` (it is taken up), `to_run`, or `end` of a link that only stops.
     pub standing: &'static str,
     /// Why.
     pub why: String,
@@ -192,6 +192,7 @@ pub(super) async fn survey(
         counted: review
             .iter()
             .flat_map(|review| review.counted.clone())
+            .filter(|(_, usd)| *usd > Usd::ZERO)
             .map(|(what, usd)| CountedLine { what, usd })
             .collect(),
         counted_usd: review
@@ -199,7 +200,7 @@ pub(super) async fn survey(
             .filter(|review| !review.counted.is_empty())
             .map(|review| review.counted.iter().map(|(_, usd)| *usd).sum()),
         budget_usd: tether.config().limits_for(&vehicle.name).budget_usd,
-        refusals: refusals.iter().map(|failure| failure.message.clone()).collect(),
+        refusals: refusals.iter().map(in_words).collect(),
         record_path: record::path(campaign, &vehicle),
     };
     Ok(Survey { vehicle, links, record, rate, is_reviewed: review.is_some(), preview, refusals })
@@ -267,6 +268,14 @@ async fn first_link(
     refusals
 }
 
+/// A refusal, with what to do where that is not said in it.
+fn in_words(failure: &Failure) -> String {
+    match failure.kind {
+        FailureKind::NoPod => format!("{}; {}", failure.message, failure.hint),
+        _ => failure.message.clone(),
+    }
+}
+
 fn refused(message: String) -> Failure {
     Failure::new(FailureKind::Refused, message, "nothing was changed; the pod is as it was")
         .billing(StillBilling::Unknown)
@@ -288,7 +297,8 @@ fn forget(campaign: &Campaign, record: &mut Record, again: &[String]) -> Result<
 }
 
 fn sum(amounts: impl Iterator<Item = Option<Usd>>) -> Option<Usd> {
-    amounts.collect::<Option<Vec<Usd>>>().map(|all| all.into_iter().sum())
+    let all = amounts.collect::<Option<Vec<Usd>>>()?;
+    (!all.is_empty()).then(|| all.into_iter().sum())
 }
 
 fn told(prepared: &Prepared, bill: LinkBill, known: &(Standing, String)) -> LinkPreview {
@@ -311,6 +321,7 @@ fn told(prepared: &Prepared, bill: LinkBill, known: &(Standing, String)) -> Link
         LinkEnd::Stop => "the pod is stopped and read back",
     };
     let standing = match known.0 {
+        _ if link.work == Work::Nothing => "end",
         Standing::Holds { .. } => "done",
         Standing::InFlight => "in_flight",
         Standing::ToRun => "to_run",

@@ -5,7 +5,7 @@ use super::link::passing_on;
 use super::record::Outcome;
 use super::run::{Runner, Signals};
 use super::state::Event;
-use crate::domain::{Pod, PodId};
+use crate::domain::{JobState, Pod, PodId};
 use crate::error::Failure;
 use crate::ops::PodOfRun;
 use crate::supervise::{self, Note, ResumeOptions, Summary, resume_link};
@@ -79,6 +79,12 @@ impl Runner<'_> {
         let (taken_up, heard) = passing_on(run, &inner, signals).await;
         self.heard = heard;
         match taken_up {
+            // Its process died between the record and the launch. A launch of the next try calls off
+            // first what may still be on its way of this one.
+            Ok(summary) if summary.state.as_deref() == Some(JobState::NotFound.as_str()) => {
+                tell(Note::Said(format!("link {name}: nothing of it was begun")));
+                self.never_begun(&name)
+            }
             Ok(summary) => self.ended(summary, &name),
             Err(failure) => self.cannot(failure.message),
         }

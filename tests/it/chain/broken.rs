@@ -2,7 +2,7 @@
 //! and no link after it runs.
 
 use super::{
-    campaign, fixture, jobs, lines, link, never_terminated, record, run, start, with_room,
+    RULE, campaign, fixture, jobs, lines, link, never_terminated, record, run, start, with_room,
 };
 use crate::flows::fixture::{Fixture, VEHICLE};
 use crate::flows::signals::WAITS;
@@ -75,7 +75,8 @@ async fn an_artifact_that_is_missing_or_empty_ends_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_number_of_rewards_than_expected_ends_it() {
-    let log = r#"printf "Learning iteration 0/2\n  Mean reward: 7.00\n\n""#;
+    let log = format!("printf \"Learning iteration 0/2\\n  Mean reward: 7.00\\n\"; {RULE}");
+    let log = log.as_str();
     ends(", expect: {reward_lines: 2}", log, "its log tells 1 mean rewards, not 2").await;
     ends(", expect: {reward: [8, 9]}", log, "its last mean reward is 7.00, not from 8 to 9").await;
 }

@@ -86,8 +86,8 @@ fn a_campaign_that_will_not_do_is_refused_with_line_key_and_what_would() {
         (one("command: x, sync: y, max_usd: 1"), "links[0]: does several things: command, sync"),
         (job(", seed: 1"), "links[0].seed: belongs to a training"),
         (
-            job(", max_runtime: 9"),
-            "links[0].max_runtime: unknown key; did you mean max_runtime_sec?",
+            job(", max_runtime_sex: 9"),
+            "links[0].max_runtime_sex: unknown key; did you mean max_runtime_sec?",
         ),
         (
             job(", max_runtime_sec: 10m"),

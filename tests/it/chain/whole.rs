@@ -1,6 +1,6 @@
 //! Campaigns that go well, and what a dry run says of them.
 
-use super::{campaign, fixture, jobs, lines, link, never_terminated, record, run};
+use super::{RULE, campaign, fixture, jobs, lines, link, never_terminated, record, run};
 use crate::flows::fixture::Fixture;
 use serde_json::{Value, json};
 use std::fs;
@@ -13,7 +13,7 @@ fn links() -> String {
   - name: train
     command: |
       echo run >>runs; mkdir -p out; echo weights >out/model_1.pt
-      for i in 0 1; do printf 'Learning iteration %s/2\n  Mean reward: 9%s.50\n\n' $i $i; done
+      for i in 0 1; do printf 'Learning iteration %s/2\n  Mean reward: 9%s.50\n' $i $i; {RULE}; done
     max_runtime_sec: 60
     pull: out
     max_usd: 1.5
@@ -117,7 +117,7 @@ async fn a_dry_run_prints_every_link_and_the_sum_and_changes_nothing() {
     assert_eq!(json!(names), json!(["train", "look", "home", "off"]));
     // Ceiling, kill grace, backstop, capture, looks.
     assert_eq!(links[0]["worst_case_sec"], 60 + 60 + 300 + 3_600 + 600);
-    assert_eq!(json!([links[0]["standing"], links[3]["standing"]]), json!(["to_run", "done"]));
+    assert_eq!(json!([links[0]["standing"], links[3]["standing"]]), json!(["to_run", "end"]));
     let counted = preview["counted"].to_string();
     assert!(counted.contains("all links"), "{counted}");
     assert_eq!(preview["refusals"], json!([]));
@@ -156,7 +156,7 @@ async fn what_will_not_do_is_refused_before_anything_is_changed() {
     .await;
     refused(
         &one(", max_usd: 1.5, gates: {before: {require: [markers/ready]}}"),
-        &["link one: /workspace/markers/ready is not there and must be"],
+        &["link one: ", "/workspace/markers/ready is not there and must be"],
     )
     .await;
     let zeros = "0".repeat(64);
@@ -167,7 +167,7 @@ async fn what_will_not_do_is_refused_before_anything_is_changed() {
     .await;
     refused(
         &one(&format!(", max_usd: 1.5, pins: [{{pod: none.py, sha256: {zeros}}}]")),
-        &["/workspace/none.py is pinned and cannot be compared: is not there"],
+        &["/workspace/none.py is pinned and cannot be compared: it is not there"],
     )
     .await;
     // Each link fits its envelope, and all of them together not the budget.
