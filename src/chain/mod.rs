@@ -13,6 +13,7 @@ mod run;
 mod standing;
 mod state;
 mod take_up;
+mod verdict;
 
 pub use bill::LinkBill;
 pub use preview::{LinkPreview, Preview, preview};
