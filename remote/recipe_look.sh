@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # What a launch of a training must know of the pod's files.
-# usage: recipe_look.sh <seconds> <max bytes> [marker <path> | file <path> | sha256 <path> | same <path> <path> | runs <folder>]...
+# usage: recipe_look.sh <seconds> <max bytes> [marker <path> | file <path> | sha256 <path> | same <path> <path> | runs <folder> | since <folder> <name>]...
 # Answers in the order in which it was asked:
 #   marker=yes|no              whether there is such a file
 #   file=b64:<base64>          its content; or file=absent, file=unreadable, file=large
 #   sha256=<hex>              of its content; or sha256=absent, sha256=unreadable
 #   same=yes|other|absent      whether both paths lead to one and the same file
-#   runs=<count>               folders in a folder, 0 when it is not there; newest name in run=<base64>
+#   runs=<count>               folders in a folder, 0 when it is not there; last of their names in run=<base64>
+#   since=<count> <n>          the same, and n names that come after a name, at most 16, each in new=<base64>
 # The volume may hang: what it has not told within the seconds is not told at all, and state=unresponsive
 # stands in place of state=whole. Nothing is changed. Runs with bash 3.2 and BSD tools too.
 set -u
@@ -51,6 +52,18 @@ tell_runs() {
   echo "run=$(printf '%s' "$last" | encoded)"
 }
 
+tell_since() {
+  local entry count=0 new=() name
+  for entry in "$1"/*/; do
+    [ -d "$entry" ] || continue
+    count=$((count + 1)) entry=${entry%/} name=${entry##*/}
+    if [ "${#new[@]}" -lt 16 ] && [[ "$name" > "$2" ]]; then new+=("$name"); fi
+  done
+  echo "since=$count ${#new[@]}"
+  # An empty list is an error to bash 3.2 under set -u.
+  [ "${#new[@]}" -eq 0 ] || for name in "${new[@]}"; do echo "new=$(printf '%s' "$name" | encoded)"; done
+}
+
 look() {
   while [ $# -ge 2 ]; do
     case $1 in
@@ -68,6 +81,10 @@ look() {
         shift
         ;;
       runs) tell_runs "$2" ;;
+      since)
+        tell_since "$2" "${3-}"
+        shift
+        ;;
     esac
     shift 2
   done
@@ -96,7 +113,7 @@ main() {
 
 case ${1:-x}${2:-x} in *[!0-9]*) set -- ;; esac
 if [ $# -lt 2 ]; then
-  echo "usage: recipe_look.sh <seconds> <max bytes> [marker <path> | file <path> | same <path> <path> | runs <folder>]..." >&2
+  echo "usage: recipe_look.sh <seconds> <max bytes> [marker <path> | file <path> | same <path> <path> | runs <folder> | since <folder> <name>]..." >&2
   exit 2
 fi
 main "$@"

@@ -26,6 +26,7 @@ pub mod ops;
 pub mod plan;
 pub mod plot;
 pub mod pod;
+pub mod runs;
 pub mod secret;
 pub mod supervise;
 pub mod training;

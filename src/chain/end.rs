@@ -111,7 +111,8 @@ impl Runner<'_> {
     ) {
         // Before the last word: who dies in between is taken up again, and then this is done.
         if !state.may_still_bill() {
-            call_off_fuse(self.tether, &self.vehicle, true, tell).await;
+            let claim = self.claim.as_ref();
+            call_off_fuse(self.tether, &self.vehicle, true, claim, tell).await;
         } else if let State::Over { end: Some(End::Paused(_)), .. } = state {
             self.leave_pod(tell).await;
         }

@@ -288,6 +288,8 @@ impl Runner<'_> {
             }
             return Event::NoJob;
         }
+        // What the link's run claimed of the fuse, its process may be another.
+        self.claim = self.claim.take().or_else(|| summary.fuse_claim.clone());
         let well = summary.process_exit_code == Some(0);
         if !well {
             self.reason = Some(why_not(&summary));

@@ -130,7 +130,7 @@ pub(super) async fn survey(
     again: &[String],
 ) -> Result<Survey, Failure> {
     let vehicle = tether.vehicle(Some(&campaign.vehicle.0))?;
-    let links = prepare(tether, campaign, &vehicle)?;
+    let mut links = prepare(tether, campaign, &vehicle)?;
     let now = tether.clock().now();
     let mut record = Record::open(campaign, &vehicle, tether.cloud_name(), now)?;
     forget(campaign, &mut record, again)?;
@@ -139,6 +139,10 @@ pub(super) async fn survey(
         Err(failure) if failure.kind == FailureKind::NoPod => (None, Some(failure)),
         Err(failure) => return Err(failure),
     };
+    for job in links.iter_mut().filter_map(|link| link.job.as_mut()) {
+        let known = pod.as_ref().and_then(|pod| tether.link_expected(&job.request, pod));
+        job.expected = known.or(job.expected);
+    }
     let standings = standing::of_all(&links, &record, pod.as_ref());
     let rate = tether.rate_at_most(&vehicle, pod.as_ref()).known();
     let bills: Vec<LinkBill> =

@@ -9,7 +9,7 @@ use super::state::{self, Effect, End, Event, Standing, State, Terms};
 use crate::domain::{Campaign, LinkEnd, Pod, UsdPerHour, Vehicle};
 use crate::error::Failure;
 use crate::notify::Notifier;
-use crate::ops::Tether;
+use crate::ops::{FuseClaim, Tether};
 use crate::supervise::{self, Moment, Note, Summary, stop_terms};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
@@ -59,6 +59,8 @@ pub(super) struct Runner<'a> {
     pub(super) heard: Option<supervise::Event>,
     /// How often a stop was asked.
     pub(super) stops: u32,
+    /// What this campaign has claimed last of the laptop's fuse.
+    pub(super) claim: Option<FuseClaim>,
     /// Whether anything was begun: before that nothing is ended either.
     pub(super) has_begun: bool,
 }
@@ -108,6 +110,7 @@ pub async fn run(
         reason: None,
         heard: None,
         stops: 0,
+        claim: None,
         has_begun: false,
     };
     Ok(runner.go_on(signals, tell).await)
@@ -132,6 +135,7 @@ impl Runner<'_> {
             let event = self.heard.take().map(|signal| self.asked(&signal)).or(event);
             let event = event.unwrap_or(Event::Leave);
             self.pass_time();
+            self.claim = self.tether.claim(&self.vehicle).or(self.claim.take());
             let before = state;
             (state, effect) = state::next(&before, event, self.moment.at, &terms);
             self.keep_record(&before, &state, tell);

@@ -166,7 +166,7 @@ fn cancel(args: &OneArgs) -> u8 {
         let vehicle = vehicle_of(args)?;
         let clock = open::clock();
         let called =
-            deadman::cancel(&vehicle.local_log_dir, "called off by hand", false, &clock).await;
+            deadman::cancel(&vehicle.local_log_dir, deadman::CallOff::ByHand, &clock).await;
         let called = called.map_err(|error| ops::not_armed(&error))?;
         Ok((called, deadman::status(&vehicle.name.0, &vehicle.local_log_dir, clock.now())))
     });

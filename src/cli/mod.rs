@@ -16,6 +16,8 @@ mod open;
 mod pod_shim;
 pub mod print;
 mod progress;
+mod runs;
+mod runs_view;
 mod signals;
 mod stop;
 mod supervise;
@@ -50,6 +52,8 @@ enum Command {
     Stop(stop::StopArgs),
     /// List every pod and volume of the account and whose it is.
     Audit(audit::AuditArgs),
+    /// List the runs that were launched from here, show one, compare several; changes nothing.
+    Runs(runs::RunsArgs),
     /// Explain what a call would come to, rule by rule; changes nothing.
     Why(why::WhyArgs),
     /// Try the notices that the config asks for, on the screen and by a webhook.
@@ -82,6 +86,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Deadman(args) => deadman::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Audit(args) => audit::run(&args),
+        Command::Runs(args) => runs::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Notify(args) => notify::run(&args),
         Command::Drill(args) => drill::run(&args),

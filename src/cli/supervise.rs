@@ -4,7 +4,7 @@ use super::open::{self, ConfigArgs};
 use super::progress::Progress;
 use super::{campaign, logging, print, signals};
 use crate::apply::{OffSettings, Settings};
-use crate::domain::join_quoted;
+use crate::domain::{Label, LabelError, Labels, join_quoted};
 use crate::error::{Failure, StillBilling};
 use crate::notify::Notifier;
 use crate::ops::{self, JobKind, RunJobRequest, Start, Tether, TrainingChoice};
@@ -64,6 +64,12 @@ pub struct SuperviseArgs {
     /// job's own folder. Of a training its logs.root when left out.
     #[arg(long, value_name = "DIR", required_unless_present_any = ["resume", "training", "chain"])]
     sync_subdir: Option<String>,
+    /// What the run belongs together with; the config's labels.group when left out.
+    #[arg(long, value_name = "LABEL", value_parser = label)]
+    group: Option<Label>,
+    /// Who launches the run; the config's labels.agent when left out.
+    #[arg(long, value_name = "LABEL", value_parser = label)]
+    agent: Option<Label>,
     /// Run beside a job that is still live.
     #[arg(long)]
     force: bool,
@@ -74,7 +80,7 @@ pub struct SuperviseArgs {
     /// summary. Launches nothing.
     #[arg(long, value_name = "SUMMARY", conflicts_with_all = [
         "training", "job_name", "command", "workdir", "max_runtime_sec", "max_wait", "backstop", "no_stop",
-        "sync_subdir", "force", "summary_path",
+        "sync_subdir", "group", "agent", "force", "summary_path",
     ])]
     resume: Option<PathBuf>,
     /// Run the campaign of this file, link by link, or go on with it: links that are done are skipped.
@@ -201,6 +207,10 @@ pub(super) async fn shown<T>(
     outcome
 }
 
+fn label(text: &str) -> Result<Label, LabelError> {
+    Label::parse(text)
+}
+
 fn options(args: &SuperviseArgs, tether: &Tether, notifier: Notifier) -> Options {
     // One that is not known is refused when the run is planned, with the nearest name.
     let recipe = args.training.as_ref().and_then(|name| tether.config().training(name).ok());
@@ -225,6 +235,7 @@ fn options(args: &SuperviseArgs, tether: &Tether, notifier: Notifier) -> Options
             max_runtime_sec: args.max_runtime_sec,
             vehicle: args.vehicle.clone().or_else(|| Some(recipe?.vehicle.0.clone())),
             kind,
+            labels: Labels { group: args.group.clone(), agent: args.agent.clone() },
             ..RunJobRequest::default()
         },
         interval: Duration::from_secs(args.interval),

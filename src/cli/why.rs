@@ -3,7 +3,9 @@
 use super::open::{self, ConfigArgs};
 use super::{logging, print};
 use crate::error::Failure;
-use crate::ops::{self, RunJobRequest, Verdict, WhyAnswer, WhyRequest};
+use crate::ops::{
+    self, JobKind, RunJobRequest, TrainingChoice, TrainingTold, Verdict, WhyAnswer, WhyRequest,
+};
 use serde_json::Value;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct WhyArgs {
-    /// A saved answer of a dry run of ensure_pod or run_job, or a tool call as
+    /// A saved answer of a dry run of ensure_pod, run_job or launch_training, or a tool call as
     /// `{"name": …, "arguments": {…}}`; `-` reads it from stdin.
     #[arg(required = true)]
     plan: Option<PathBuf>,
@@ -97,7 +99,7 @@ pub fn run(args: &WhyArgs) -> u8 {
 async fn explained(args: &WhyArgs, how: &How) -> Result<WhyAnswer, Failure> {
     let request = match (&args.call, &args.plan) {
         (Some(Call::Ensure { vehicle, .. }), _) => WhyRequest::Ensure { vehicle: vehicle.clone() },
-        (Some(Call::Run { job, .. }), _) => WhyRequest::Run(RunJobRequest {
+        (Some(Call::Run { job, .. }), _) => of_job(RunJobRequest {
             name: job.name.clone(),
             command: job.command.clone(),
             workdir: job.workdir.clone(),
@@ -131,7 +133,7 @@ fn read(path: &Path) -> Result<String, Failure> {
 fn saved(text: &str) -> Result<WhyRequest, Failure> {
     let odd = |why: &str| {
         Failure::bad_input(format!(
-            "the plan is no answer of a dry run and no call of ensure_pod or run_job: {why}"
+            "the plan is no answer of a dry run and no call of ensure_pod, run_job or launch_training: {why}"
         ))
     };
     let value: Value = serde_json::from_str(text).map_err(|error| odd(&error.to_string()))?;
@@ -140,7 +142,7 @@ fn saved(text: &str) -> Result<WhyRequest, Failure> {
         let given = &value["arguments"];
         return match name {
             "ensure_pod" => Ok(WhyRequest::Ensure { vehicle: words(given, "vehicle") }),
-            "run_job" => Ok(WhyRequest::Run(RunJobRequest {
+            "run_job" => Ok(of_job(RunJobRequest {
                 name: words(given, "name").unwrap_or_default(),
                 command: words(given, "command").unwrap_or_default(),
                 workdir: words(given, "workdir"),
@@ -148,6 +150,13 @@ fn saved(text: &str) -> Result<WhyRequest, Failure> {
                 force: given["force"].as_bool().unwrap_or(false),
                 max_runtime_sec: given["max_runtime_sec"].as_i64(),
                 vehicle: words(given, "vehicle"),
+                dry_run: true,
+                ..RunJobRequest::default()
+            })),
+            "launch_training" => Ok(of_job(RunJobRequest {
+                kind: training(given, "dr_level"),
+                auto_stop: given["auto_stop"].as_bool().unwrap_or(false),
+                force: given["force"].as_bool().unwrap_or(false),
                 dry_run: true,
                 ..RunJobRequest::default()
             })),
@@ -162,10 +171,18 @@ fn saved(text: &str) -> Result<WhyRequest, Failure> {
     }
     match words(value, "job_id") {
         None => Ok(WhyRequest::Ensure { vehicle }),
+        // By its recipe, which has its own name, command and gates.
+        Some(_) if value["training"].is_string() => Ok(of_job(RunJobRequest {
+            kind: training(value, "level"),
+            auto_stop: value["auto_stop"].as_bool().unwrap_or(false),
+            max_runtime_sec: value["ceiling_sec"].as_i64(),
+            vehicle,
+            ..RunJobRequest::default()
+        })),
         Some(id) => {
             // <stamp>_<name>_<4 hex>; the rules look at the vehicle, the ceiling and the end alone.
             let name = id.split_once('_').and_then(|(_, rest)| rest.rsplit_once('_'));
-            Ok(WhyRequest::Run(RunJobRequest {
+            Ok(of_job(RunJobRequest {
                 name: name.map(|(name, _)| name.to_owned()).unwrap_or_default(),
                 command: "true".to_owned(),
                 auto_stop: value["auto_stop"].as_bool().unwrap_or(false),
@@ -177,9 +194,31 @@ fn saved(text: &str) -> Result<WhyRequest, Failure> {
     }
 }
 
+fn of_job(request: RunJobRequest) -> WhyRequest {
+    WhyRequest::Run(Box::new(request))
+}
+
+/// A training as a call or a plan names it; `level` is the key of its level.
+fn training(value: &Value, level: &str) -> JobKind {
+    let text = |key: &str| value[key].as_str().map(str::to_owned);
+    JobKind::Training(TrainingChoice {
+        training: text("training").unwrap_or_default(),
+        dr_level: text(level),
+        // As JSON has it, so that what is no seed is told by the same words as anywhere.
+        seed: value.get("seed").filter(|seed| !seed.is_null()).map(|seed| match seed.as_str() {
+            Some(text) => text.to_owned(),
+            None => seed.to_string(),
+        }),
+        extra_args: text("extra_args").unwrap_or_default(),
+    })
+}
+
 fn show(answer: &WhyAnswer) {
     let word = if answer.would_pass { "would pass" } else { "WOULD BE REFUSED" };
     print::data(&format!("{} for vehicle {}: {word}", answer.call, answer.vehicle));
+    if let Some(training) = &answer.training {
+        show_training(training);
+    }
     for line in &answer.not_met {
         print::data(&format!("  missing {line}"));
     }
@@ -218,13 +257,37 @@ fn show(answer: &WhyAnswer) {
     }
 }
 
+fn show_training(told: &TrainingTold) {
+    let TrainingTold { training, level, seed, command, workdir, .. } = told;
+    let level = level.as_ref().map_or_else(String::new, |level| format!(", level {level}"));
+    print::data(&format!("  training {training}{level}, seed {seed}: {command} (in {workdir})"));
+    for gate in &told.gates {
+        let word = match gate.holds {
+            Some(true) => "holds  ",
+            Some(false) => "FAILS  ",
+            None => "unknown",
+        };
+        print::data(&format!("  {word} {}", gate.what));
+    }
+    for edit in &told.edits {
+        let (file, from, lines) = (&edit.file, &edit.from_level, edit.lines);
+        print::data(&format!("  edits   {file}: {lines} lines, from level {from}"));
+    }
+    if let Some(estimate) = &told.estimate {
+        print::data(&format!("  expected {}", estimate.told()));
+    }
+    if let Some(why) = &told.not_known {
+        print::data(&format!("  not known: {why}"));
+    }
+}
+
 fn most(answer: &WhyAnswer) -> Vec<String> {
     let most = &answer.most;
     let left = most.budget_left_usd.map(|usd| format!("{usd} of the budget are left"));
     let own = most.max_runtime_sec.map(|sec| format!("max_runtime_sec={sec} as asked"));
     let stopped = most.max_runtime_sec_with_auto_stop;
     let stopped = stopped.map(|sec| format!("max_runtime_sec={sec} with auto_stop=true"));
-    let none = (answer.call == "run_job" && own.is_none() && stopped.is_none())
+    let none = (answer.call != "ensure_pod" && own.is_none() && stopped.is_none())
         .then(|| "not one second of a job".to_owned());
     let gpu = most.cheapest_gpu.as_ref().zip(most.cheapest_usd_per_hour).map(|(gpu, usd)| {
         let fits = if most.cheapest_passes == Some(true) { "" } else { ", above max_usd_per_hour" };
@@ -256,6 +319,22 @@ mod tests {
             r#"{"name": "run_job", "arguments": {"name": "x", "command": "c", "force": true}}"#;
         let WhyRequest::Run(job) = saved(call).unwrap() else { panic!() };
         assert!(job.force && job.command == "c" && job.vehicle.is_none());
+    }
+
+    #[test]
+    fn a_plan_and_a_call_of_a_training_stay_one() {
+        let plan = r#"{"vehicle": "rover", "job_id": "20260703-132525_train-a-s9_00ab", "training": "a",
+            "level": "DR_1", "seed": 9, "extra_args": "--x 1", "ceiling_sec": 60, "plan": []}"#;
+        let call = r#"{"name": "launch_training",
+            "arguments": {"training": "a", "dr_level": "DR_1", "seed": 9, "extra_args": "--x 1"}}"#;
+        for (text, ceiling) in [(plan, Some(60)), (call, None)] {
+            let WhyRequest::Run(job) = saved(text).unwrap() else { panic!() };
+            let JobKind::Training(choice) = &job.kind else { panic!("{job:?}") };
+            let told = (choice.training.as_str(), choice.dr_level.as_deref());
+            assert_eq!(told, ("a", Some("DR_1")));
+            assert_eq!((choice.seed.as_deref(), choice.extra_args.as_str()), (Some("9"), "--x 1"));
+            assert_eq!(job.max_runtime_sec, ceiling);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The one list of environment variables, and the one place that reads them.
 
 use super::ConfigError;
+use crate::domain::{Label, Labels};
 use crate::secret::Secret;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -35,6 +36,8 @@ pub const WEBHOOK_URL: &str = "PODTETHER_WEBHOOK_URL";
 const CONFIG: &str = "PODTETHER_CONFIG";
 const API_URL: &str = "PODTETHER_API_URL";
 const STATE_DIR: &str = "PODTETHER_STATE_DIR";
+const GROUP: &str = "PODTETHER_GROUP";
+const AGENT: &str = "PODTETHER_AGENT";
 const LOG: &str = "PODTETHER_LOG";
 const TRANSPORT: &str = "PODTETHER_TRANSPORT";
 const XDG_STATE_HOME: &str = "XDG_STATE_HOME";
@@ -56,6 +59,8 @@ pub const VARIABLES: &[Variable] = &[
     ours(CONFIG, "The config file, when --config does not name it."),
     ours(API_URL, "Base URL of the RunPod API, for tests; https, or http to this machine."),
     ours(STATE_DIR, "Where podtether keeps its records instead of the platform's state folder."),
+    ours(GROUP, "The group that runs launched from here belong to."),
+    ours(AGENT, "Who launches runs from here, in place of the name of an MCP client."),
     ours(LOG, "What goes to the log, such as `info` or `podtether::pod=debug`."),
     ours(TRANSPORT, "Set by podtether for rsync's remote shell: the file with its settings."),
     ours(XDG_STATE_HOME, "The platform's state folder on Linux."),
@@ -135,6 +140,14 @@ impl Environment {
     #[must_use]
     pub fn webhook_url(&self) -> Option<&Secret> {
         self.secrets.get(WEBHOOK_URL)
+    }
+
+    /// The labels in `PODTETHER_GROUP` and `PODTETHER_AGENT`, made plain where they are not: a label
+    /// that will not do keeps nobody from a stop.
+    #[must_use]
+    pub fn labels(&self) -> Labels {
+        let label = |name| self.text(name).and_then(Label::near);
+        Labels { group: label(GROUP), agent: label(AGENT) }
     }
 
     /// The config file in `PODTETHER_CONFIG`.

@@ -303,6 +303,18 @@ pub(super) const TOP: &[Key] = &[
         "ann",
         "Account of the API key in the keychain; else the login name.",
     ),
+    key(
+        "labels.group",
+        Kind::Text(value::label),
+        "ablation-1",
+        "What runs belong together with; `--group` and PODTETHER_GROUP go before it.",
+    ),
+    key(
+        "labels.agent",
+        Kind::Text(value::label),
+        "ann",
+        "Who launches runs; `--agent`, PODTETHER_AGENT and the name of an MCP client go before it.",
+    ),
     key("strangers", Kind::Strangers, "refuse", "What to do about pods that no vehicle declares."),
     key(
         "limits.budget_usd",

@@ -35,7 +35,7 @@ pub use notify::{Notify, WebhookShape};
 pub use schema::schema;
 pub use workload::{PLACEHOLDERS, Patches, PodScript, Sweep, Workload};
 
-use crate::domain::{Limits, Recipe, Vehicle, VehicleName};
+use crate::domain::{Label, Labels, Limits, Recipe, Vehicle, VehicleName};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -84,6 +84,10 @@ pub struct Config {
     pub receipts_last: Duration,
     /// The keychain account that holds the API key; `None` means the login name.
     pub keychain_account: Option<String>,
+    /// The labels of runs that the file and the environment set, the environment's first.
+    pub labels: Labels,
+    /// Who launches runs by the environment alone: it goes before what an MCP client calls itself.
+    pub agent_of_env: Option<Label>,
     /// Where people are told of what happens.
     pub notify: Notify,
     /// Declared trainings, in the file's order.

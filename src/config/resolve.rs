@@ -10,8 +10,8 @@ use super::{
     recipes, workload, yaml,
 };
 use crate::domain::{
-    BudgetWindow, Ceiling, CloudTier, DataCenterId, GpuTypeId, Limits, Timeouts, Usd, UsdPerHour,
-    Vehicle, VehicleName,
+    BudgetWindow, Ceiling, CloudTier, DataCenterId, GpuTypeId, Label, Labels, Limits, Timeouts,
+    Usd, UsdPerHour, Vehicle, VehicleName,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -127,6 +127,8 @@ impl Resolver<'_> {
             auto_arm,
             receipts_last: Duration::from_secs(u64::from(receipt_days) * 86_400),
             keychain_account,
+            labels: self.env.labels().or(&self.labels()),
+            agent_of_env: self.env.labels().agent,
             notify: self.notify(),
             trainings: Vec::new(),
             workloads,
@@ -141,6 +143,12 @@ impl Resolver<'_> {
             webhook: text(self.file.get("notify.webhook"))
                 .and_then(|text| WebhookShape::parse(&text)),
         }
+    }
+
+    /// Of the file; each was checked.
+    fn labels(&self) -> Labels {
+        let label = |key| Label::parse(&text(self.file.get(key))?).ok();
+        Labels { group: label("labels.group"), agent: label("labels.agent") }
     }
 
     fn budget_window(&self) -> Option<BudgetWindow> {

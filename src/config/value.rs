@@ -1,7 +1,7 @@
 //! What single values must look like: a check says why a text will not do and what would.
 
 use super::WebhookShape;
-use crate::domain::BudgetWindow;
+use crate::domain::{BudgetWindow, Label};
 
 /// Why a text will not do, and what would.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,6 +38,17 @@ pub(super) fn account(text: &str) -> Result<(), Fault> {
         return Err(fault("starts with '-'", "write the login name, or leave the key out"));
     }
     Ok(())
+}
+
+/// A label of runs.
+pub(super) fn label(text: &str) -> Result<(), Fault> {
+    Label::parse(text).map(|_| ()).map_err(|error| {
+        let fix = format!(
+            "use up to 64 letters, digits and any of . _ - / : @ +, starting with a letter or digit, for example {}",
+            error.suggestion
+        );
+        fault("is no label", fix)
+    })
 }
 
 /// A text without white space.

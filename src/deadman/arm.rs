@@ -3,6 +3,7 @@
 
 use super::access::Access;
 use super::arm_error::ArmError;
+use super::claim::Claim;
 use super::order::{self, Order, Reply, Telling};
 use super::record::Record;
 use super::seat::{self, Ask, Seat, Seen, What};
@@ -89,6 +90,43 @@ pub struct Armed {
     pub how: How,
     /// What it says of itself.
     pub record: Record,
+    /// What whoever has armed or extended it names when it calls it off.
+    pub claim: Claim,
+}
+
+/// On what a fuse is called off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallOff<'a> {
+    /// On a person's word: the pod goes on, whoever relies on the fuse.
+    ByHand,
+    /// Since the vehicle's pods were read off the bill by a session whose last claim this is. Another
+    /// session that has armed or extended since may have started one: then it is refused.
+    ReadOff {
+        /// What was read, in words.
+        why: &'a str,
+        /// From the last time that the session armed or extended it; `None` when it never did.
+        claim: Option<&'a Claim>,
+    },
+}
+
+impl CallOff<'_> {
+    const fn why(&self) -> &str {
+        match self {
+            Self::ByHand => "called off by hand",
+            Self::ReadOff { why, .. } => why,
+        }
+    }
+
+    const fn pod_is_off(&self) -> bool {
+        matches!(self, Self::ReadOff { .. })
+    }
+
+    fn is_due(&self, last: Option<&Claim>) -> bool {
+        match self {
+            Self::ByHand => true,
+            Self::ReadOff { claim, .. } => claim.is_some_and(|claim| claim.is_the_last(last)),
+        }
+    }
 }
 
 /// It was not called off.
@@ -121,11 +159,14 @@ pub async fn ensure_armed(
     clock: &SharedClock,
 ) -> Result<Armed, ArmError> {
     let _turn = turn(&wish.folder).await?;
-    match settled_look(&wish.folder).await? {
-        Seen::Lives(Some(record)) => longer(*record, wish).await,
-        Seen::Lost(_) => start(arming, wish, How::Replaced, clock).await,
-        _ => start(arming, wish, How::New, clock).await,
-    }
+    let seen = settled_look(&wish.folder).await?;
+    let claim = claimed(&wish.folder)?;
+    let (how, record) = match seen {
+        Seen::Lives(Some(record)) => longer(*record, wish).await?,
+        Seen::Lost(_) => (How::Replaced, start(arming, wish, clock).await?),
+        _ => (How::New, start(arming, wish, clock).await?),
+    };
+    Ok(Armed { how, record, claim })
 }
 
 /// Has the fuse that lives fire at `wish.until` or later.
@@ -134,20 +175,22 @@ pub async fn ensure_armed(
 /// [`ArmError::NotArmed`] when none lives.
 pub async fn extend(wish: &Wish) -> Result<Armed, ArmError> {
     let _turn = turn(&wish.folder).await?;
-    match settled_look(&wish.folder).await? {
-        Seen::Lives(Some(record)) => longer(*record, wish).await,
-        _ => Err(ArmError::NotArmed),
-    }
+    let Seen::Lives(Some(record)) = settled_look(&wish.folder).await? else {
+        return Err(ArmError::NotArmed);
+    };
+    let claim = claimed(&wish.folder)?;
+    let (how, record) = longer(*record, wish).await?;
+    Ok(Armed { how, record, claim })
 }
 
 /// Calls the vehicle's fuse off. It is asked, never signalled: a number in a file may be anybody's.
 ///
 /// # Errors
-/// [`ArmError::Silent`] when it lives and does not answer.
+/// [`ArmError::Claimed`] when somebody else relies on it by now, [`ArmError::Silent`] when it lives and
+/// does not answer. It stays armed then.
 pub async fn cancel(
     folder: &Path,
-    why: &str,
-    pod_is_off: bool,
+    call_off: CallOff<'_>,
     clock: &SharedClock,
 ) -> Result<Called, CancelError> {
     if !folder.exists() {
@@ -155,7 +198,13 @@ pub async fn cancel(
     }
     let unusable = |source| ArmError::Folder { folder: folder.to_owned(), source };
     let _turn = turn(folder).await?;
-    let record = match settled_look(folder).await? {
+    let seen = settled_look(folder).await?;
+    let is_there = matches!(seen, Seen::Lives(_) | Seen::Lost(_));
+    if is_there && !call_off.is_due(super::last_claim(folder).as_ref()) {
+        return Err(ArmError::Claimed);
+    }
+    let (why, pod_is_off) = (call_off.why(), call_off.pod_is_off());
+    let record = match seen {
         Seen::Lives(Some(record)) => record,
         Seen::Lost(record) => {
             // Only the holder of the place writes there.
@@ -170,16 +219,24 @@ pub async fn cancel(
     seat::put(folder, &ask).map_err(unusable)?;
     let mut waited = Duration::ZERO;
     while waited < ANSWER {
-        match seat::look(folder) {
-            Seen::Lives(Some(now)) if now.nonce == record.nonce => {}
-            Seen::Lives(None) | Seen::Lost(_) => {}
-            _ => return Ok(Called::Cancelled(record)),
+        if is_worth_a_look(folder, waited) {
+            match seat::look(folder) {
+                Seen::Lives(Some(now)) if now.nonce == record.nonce => {}
+                Seen::Lives(None) | Seen::Lost(_) => {}
+                _ => return Ok(Called::Cancelled(record)),
+            }
         }
         tokio::time::sleep(PAUSE).await;
         waited += PAUSE;
     }
     seat::withdraw(folder);
     Err(ArmError::Silent(record.pid.to_string()))
+}
+
+/// A fuse takes a question before it answers it: until then a look, which takes its lock for an instant,
+/// has nothing to see but that it may be gone.
+fn is_worth_a_look(folder: &Path, waited: Duration) -> bool {
+    !seat::is_asked(folder) || waited.as_millis() % 500 == 0
 }
 
 async fn turn(folder: &Path) -> Result<Seat, ArmError> {
@@ -209,7 +266,13 @@ fn question(record: &Record, what: What) -> Ask {
     Ask { id: format!("{:016x}", rand::rng().random::<u64>()), to: record.nonce.clone(), what }
 }
 
-async fn longer(record: Record, wish: &Wish) -> Result<Armed, ArmError> {
+/// Puts a claim of whoever has the turn.
+fn claimed(folder: &Path) -> Result<Claim, ArmError> {
+    let unusable = |source| ArmError::Folder { folder: folder.to_owned(), source };
+    Claim::put(folder).map_err(unusable)
+}
+
+async fn longer(record: Record, wish: &Wish) -> Result<(How, Record), ArmError> {
     let firing = |record: &Record| {
         let vehicle = record.vehicle.clone();
         record.firing_since.map(|since| ArmError::Firing { vehicle, since })
@@ -219,7 +282,7 @@ async fn longer(record: Record, wish: &Wish) -> Result<Armed, ArmError> {
     }
     let knows_more = wish.pod.is_some() && wish.pod != record.pod_id;
     if record.fire_at >= wish.until && !knows_more {
-        return Ok(Armed { how: How::Already, record });
+        return Ok((How::Already, record));
     }
     let how = if record.fire_at >= wish.until { How::Already } else { How::Extended };
     let (until, pod) = (wish.until, wish.pod.clone());
@@ -229,15 +292,17 @@ async fn longer(record: Record, wish: &Wish) -> Result<Armed, ArmError> {
     seat::put(&wish.folder, &ask).map_err(unusable)?;
     let mut waited = Duration::ZERO;
     while waited < ANSWER {
-        match seat::look(&wish.folder) {
-            Seen::Lives(Some(now)) if now.answered.as_ref() == Some(&ask.id) => {
-                return match firing(&now) {
-                    Some(error) => Err(error),
-                    None => Ok(Armed { how, record: *now }),
-                };
+        if is_worth_a_look(&wish.folder, waited) {
+            match seat::look(&wish.folder) {
+                Seen::Lives(Some(now)) if now.answered.as_ref() == Some(&ask.id) => {
+                    return match firing(&now) {
+                        Some(error) => Err(error),
+                        None => Ok((how, *now)),
+                    };
+                }
+                Seen::Lives(_) => {}
+                _ => return Err(ArmError::NotArmed),
             }
-            Seen::Lives(_) => {}
-            _ => return Err(ArmError::NotArmed),
         }
         tokio::time::sleep(PAUSE).await;
         waited += PAUSE;
@@ -246,12 +311,7 @@ async fn longer(record: Record, wish: &Wish) -> Result<Armed, ArmError> {
     Err(ArmError::Silent(record.pid.to_string()))
 }
 
-async fn start(
-    arming: &Arming,
-    wish: &Wish,
-    how: How,
-    clock: &SharedClock,
-) -> Result<Armed, ArmError> {
+async fn start(arming: &Arming, wish: &Wish, clock: &SharedClock) -> Result<Record, ArmError> {
     let unusable = |source| ArmError::Folder { folder: wish.folder.clone(), source };
     let order = Order {
         terms: order::Terms {
@@ -273,12 +333,86 @@ async fn start(
     let log = wish.folder.join(seat::LOG);
     let line = arming.starts.start(order, &log).await?;
     match serde_json::from_str(&line) {
-        Ok(Reply::Armed(record)) => Ok(Armed { how, record: *record }),
+        Ok(Reply::Armed(record)) => Ok(*record),
         Ok(Reply::Denied(why)) => Err(ArmError::Denied(why)),
         Ok(Reply::Failed(why)) => Err(ArmError::Failed(why)),
         Err(_) => Err(ArmError::Failed(format!(
             "its process ended without a word; see {}",
             wish.folder.join(seat::LOG).display()
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::run::{Pace, fuse_over};
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::cloud::scripted::Scripted;
+    use crate::domain::sample;
+    use crate::secret::Secret;
+    use async_trait::async_trait;
+
+    /// Fuses that burn in this process, over an account without pods.
+    #[derive(Debug)]
+    struct Here;
+
+    #[async_trait]
+    impl Starts for Here {
+        async fn start(&self, order: Order, _: &Path) -> Result<String, ArmError> {
+            let cloud = Arc::new(Scripted::new(vec![Ok(vec![])], vec![Ok(vec![])]));
+            let (line, fuse) = fuse_over(order, cloud, SystemClock::shared()).await;
+            let quick = Duration::from_millis(5);
+            if let Some(fuse) = fuse {
+                tokio::spawn(
+                    async move { fuse.burn(Pace { poll: quick, beat: quick }, &|_| {}).await },
+                );
+            }
+            Ok(line)
+        }
+    }
+
+    fn arming() -> Arming {
+        Arming {
+            starts: Arc::new(Here),
+            config: PathBuf::from("podtether.yaml"),
+            access: Access {
+                base_url: "https://nowhere.invalid".to_owned(),
+                key: Secret::new("a key of the test").unwrap(),
+                is_local: false,
+                allow_loopback_http: false,
+                local_state: None,
+            },
+            telling: Telling::default(),
+        }
+    }
+
+    /// A22: between the read-back of one session and its call-off another one has the fuse cover the pod
+    /// that it is about to start, also when the fuse fires late enough for that already.
+    #[tokio::test]
+    async fn whoever_reads_a_pod_off_leaves_the_fuse_to_a_session_that_has_claimed_it_since() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = SystemClock::shared();
+        let vehicle =
+            crate::domain::Vehicle { local_log_dir: folder.path().into(), ..sample::vehicle() };
+        let soon = Wish::new(&vehicle, clock.now() + chrono::TimeDelta::hours(1));
+        let one = ensure_armed(&arming(), &soon, &clock).await.unwrap();
+        let why = "it was read off";
+        let read_off = |claim| CallOff::ReadOff { why, claim };
+        let never = cancel(folder.path(), read_off(None), &clock).await;
+        assert!(matches!(never, Err(ArmError::Claimed)), "{never:?}");
+        let other = ensure_armed(&arming(), &soon, &clock).await.unwrap();
+        assert_eq!((one.how, other.how), (How::New, How::Already));
+        let late = cancel(folder.path(), read_off(Some(&one.claim)), &clock).await;
+        assert!(matches!(late, Err(ArmError::Claimed)), "{late:?}");
+        assert!(matches!(seat::look(folder.path()), Seen::Lives(Some(_))));
+        let own = cancel(folder.path(), read_off(Some(&other.claim)), &clock).await.unwrap();
+        assert!(matches!(own, Called::Cancelled(_)), "{own:?}");
+        // A person's word needs no claim.
+        let third = ensure_armed(&arming(), &soon, &clock).await.unwrap();
+        let by_hand = cancel(folder.path(), CallOff::ByHand, &clock).await.unwrap();
+        assert!(matches!(by_hand, Called::Cancelled(_)), "{by_hand:?}");
+        let gone = cancel(folder.path(), read_off(Some(&third.claim)), &clock).await.unwrap();
+        assert_eq!(gone, Called::NotArmed);
     }
 }

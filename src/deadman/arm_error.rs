@@ -23,6 +23,11 @@ pub enum ArmError {
     /// There is none to extend.
     #[error("no fuse of this vehicle is armed")]
     NotArmed,
+    /// Somebody has armed or extended it since whoever calls it off did.
+    #[error(
+        "another session has armed or extended the fuse since, and may have a pod under it, so it was not called off"
+    )]
+    Claimed,
     /// A process holds the lock and says nothing.
     #[error("process {0} holds the fuse's lock and does not answer")]
     Silent(String),

@@ -10,6 +10,7 @@ mod access;
 mod arm;
 mod arm_error;
 mod boot;
+mod claim;
 mod fire;
 mod news;
 mod order;
@@ -25,9 +26,10 @@ mod timer;
 
 pub use access::Access;
 pub use arm::{
-    Armed, Arming, Called, CancelError, How, MAX_HOURS, Wish, cancel, ensure_armed, extend,
+    Armed, Arming, CallOff, Called, CancelError, How, MAX_HOURS, Wish, cancel, ensure_armed, extend,
 };
 pub use arm_error::ArmError;
+pub use claim::{Claim, last_claim};
 pub use fire::Attempt;
 pub use news::{News, NewsKind};
 pub use order::{Order, Telling};

@@ -2,6 +2,7 @@
 //! and the files that lie beside it. The system gives the lock back with the process, whatever ends it,
 //! and never to another process of the same number (A17).
 
+use super::claim::Claim;
 use super::record::{Record, Summary};
 use super::state::Outcome;
 use crate::held::Held;
@@ -17,6 +18,7 @@ const LOCK: &str = "deadman.lock";
 const PID: &str = "deadman.pid";
 const ASK: &str = "deadman.ask";
 const TURN: &str = "deadman.turn";
+const CLAIM: &str = "deadman.claim";
 /// The fuse's own words.
 pub(super) const LOG: &str = "deadman.log";
 
@@ -201,9 +203,24 @@ pub(super) enum What {
     },
 }
 
+/// Puts a claim in the place of the last one; whoever does must have the turn.
+pub(super) fn put_claim(folder: &Path, claim: &Claim) -> io::Result<()> {
+    place(&folder.join(CLAIM), claim)
+}
+
+/// The last claim.
+pub(super) fn claim(folder: &Path) -> Option<Claim> {
+    read(&folder.join(CLAIM))
+}
+
 /// Puts a question; whoever does must have the turn.
 pub(super) fn put(folder: &Path, ask: &Ask) -> io::Result<()> {
     place(&folder.join(ASK), ask)
+}
+
+/// Whether a question lies here that nobody has taken yet.
+pub(super) fn is_asked(folder: &Path) -> bool {
+    folder.join(ASK).exists()
 }
 
 /// Takes a question back that nobody answered: it must not be answered hours later.

@@ -2,7 +2,7 @@
 //! that is tried know nothing of each other. It is set anew before every boot, so whatever becomes of
 //! the drill, the pod is off soon after the step that it broke off in.
 
-use crate::deadman::{self, Arming, Wish};
+use crate::deadman::{self, Arming, CallOff, Wish};
 use crate::domain::{PodId, UsdPerHour, Vehicle};
 use crate::error::{Failure, FailureKind};
 use crate::ops::{Tether, not_armed};
@@ -59,7 +59,10 @@ impl<'a> Net<'a> {
     /// Takes it away, once the pod was read as off.
     pub(super) async fn cut(&self) -> Result<(), Failure> {
         let why = "the drill is over and its pod was read as off";
-        let cut = deadman::cancel(&self.folder, why, true, self.tether.clock()).await;
+        // The place is the drill's own, and there is one drill at a time: nobody else claims it.
+        let claim = deadman::last_claim(&self.folder);
+        let call_off = CallOff::ReadOff { why, claim: claim.as_ref() };
+        let cut = deadman::cancel(&self.folder, call_off, self.tether.clock()).await;
         cut.map(|_| ()).map_err(|error| not_armed(&error))
     }
 }

@@ -6,7 +6,7 @@ use super::net::Net;
 use super::pace::Pace;
 use super::plan::{DrillPlan, DrillRequest};
 use super::report::DrillReport;
-use crate::deadman::{self, Seen};
+use crate::deadman::{self, CallOff, Claim, Seen};
 use crate::domain::{UsdPerHour, Vehicle};
 use crate::error::Failure;
 use crate::ops::{CloudName, Tether, not_armed};
@@ -33,6 +33,8 @@ pub async fn run(
         true => None,
         false => Some(tether.drill_place(&vehicle).await?),
     };
+    // From before the pod is read: whoever arms after this may have it run.
+    let claim = deadman::last_claim(&vehicle.local_log_dir);
     let (plan, pod) = DrillPlan::draw(tether, &vehicle, request, &pace).await?;
     plan.told().into_iter().for_each(&mut *tell);
     if request.dry_run {
@@ -40,7 +42,7 @@ pub async fn run(
     }
     let rate = UsdPerHour::new(plan.usd_per_hour);
     let net = Net::new(tether, &vehicle, rate)?;
-    call_off_the_vehicles_own(tether, &vehicle, tell).await?;
+    call_off_the_vehicles_own(tether, &vehicle, claim.as_ref(), tell).await?;
     net.set(pace.step(plan.boots.first().and_then(|boot| boot.fuse)), None).await?;
 
     let receipts = tether.receipts_to_add_to(&vehicle);
@@ -69,14 +71,14 @@ pub async fn run(
 async fn call_off_the_vehicles_own(
     tether: &Tether,
     vehicle: &Vehicle,
+    claim: Option<&Claim>,
     tell: &mut (dyn FnMut(String) + Send),
 ) -> Result<(), Failure> {
     if !matches!(deadman::look(&vehicle.local_log_dir), Seen::Lives(_) | Seen::Lost(_)) {
         return Ok(());
     }
-    let why = "the pod was read as off, and a drill begins";
-    let folder = &vehicle.local_log_dir;
-    let called = deadman::cancel(folder, why, true, tether.clock()).await;
+    let call_off = CallOff::ReadOff { why: "the pod was read as off, and a drill begins", claim };
+    let called = deadman::cancel(&vehicle.local_log_dir, call_off, tether.clock()).await;
     called.map_err(|error| not_armed(&error))?;
     tell("  the vehicle's own laptop fuse was called off: its pod is off".to_owned());
     Ok(())

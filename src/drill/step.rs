@@ -252,6 +252,8 @@ impl<'a> Drill<'a> {
     /// # Errors
     /// In words: the pod may still bill.
     pub(super) async fn end_step(&mut self, fuse: Option<DrillFuse>) -> Result<String, String> {
+        // From before the stop: the drill holds the vehicle, and whoever arms by hand after this keeps it.
+        let claim = deadman::last_claim(&self.vehicle.local_log_dir);
         let off = make_off(self.tether, self.vehicle, self.pod.as_ref()).await?;
         let now = self.now();
         let usd = self.off_the_bill(now);
@@ -261,8 +263,9 @@ impl<'a> Drill<'a> {
         if fuse == Some(DrillFuse::Deadman) {
             // One that did not strike must not strike at the next boot.
             let why = "the drill stopped the pod and read it back";
+            let call_off = deadman::CallOff::ReadOff { why, claim: claim.as_ref() };
             let folder = &self.vehicle.local_log_dir;
-            let cut = deadman::cancel(folder, why, true, self.tether.clock()).await;
+            let cut = deadman::cancel(folder, call_off, self.tether.clock()).await;
             if let Err(error) = cut {
                 return Ok(format!("{off}; but the fuse that did not strike stays armed: {error}"));
             }

@@ -157,6 +157,8 @@ impl Book {
                     !matches!(&intent.action, Action::LaunchJob { job, .. } if job == ended)
                 });
             }
+            // It is read by who lists runs; nothing of it bills.
+            Event::RunRecorded { .. } => {}
             Event::PodSeen { vehicle, pod, status, micros_per_hour, started_at } => {
                 self.know(pod);
                 if is_off(status) {

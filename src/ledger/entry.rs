@@ -69,6 +69,15 @@ pub enum Event {
         /// How it ended, in the words of job_status.
         state: String,
     },
+    /// The record of a job, `runs/<job>.json` in the vehicle's log folder, was completed.
+    RunRecorded {
+        /// Which vehicle's.
+        vehicle: String,
+        /// The job's id.
+        job: String,
+        /// SHA-256 of the record as it was written, in hex: one that was changed since is noticed.
+        sha256: String,
+    },
     /// A pod of ours was seen on the bill or off it. Written when that is news.
     PodSeen {
         /// Which vehicle's.

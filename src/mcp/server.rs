@@ -76,13 +76,21 @@ impl Server {
     }
 
     /// Answers one call, whatever happens: silence would hold a client for minutes.
-    async fn answer(&self, request: CallToolRequestParams) -> CallToolResult {
+    async fn answer(
+        &self,
+        request: CallToolRequestParams,
+        client: Option<String>,
+    ) -> CallToolResult {
         let name = request.name.clone();
-        let calling = AssertUnwindSafe(self.carry_out(request)).catch_unwind();
+        let calling = AssertUnwindSafe(self.carry_out(request, client)).catch_unwind();
         calling.await.unwrap_or_else(|_| failed(&broke_off(&name), &[]))
     }
 
-    async fn carry_out(&self, request: CallToolRequestParams) -> CallToolResult {
+    async fn carry_out(
+        &self,
+        request: CallToolRequestParams,
+        client: Option<String>,
+    ) -> CallToolResult {
         let name = request.name.as_ref();
         let Some(entry) = self.entries.iter().find(|entry| entry.tool.name == name) else {
             return failed(&unknown_tool(name, &self.entries), &[]);
@@ -95,6 +103,9 @@ impl Server {
             Ok(open) => open,
             Err(failure) => return failed(&failure, &[]),
         };
+        if let Some(client) = client {
+            tether.called_by(&client);
+        }
         // A task of its own: a client that cancels or goes away must not cut a create in half.
         let ongoing = progress::current();
         let cancelled =
@@ -217,7 +228,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let (ongoing, _until_answered) = progress::Ongoing::of(&context);
-        Ok(progress::scope(Some(ongoing), self.answer(request)).await.into())
+        let client = context.client_info().map(|client| client.name);
+        Ok(progress::scope(Some(ongoing), self.answer(request, client)).await.into())
     }
 
     async fn on_custom_request(
@@ -303,7 +315,7 @@ vehicles:
     }
 
     async fn ask(server: &Server, name: &'static str) -> (Option<bool>, Value) {
-        let result = server.answer(CallToolRequestParams::new(name)).await;
+        let result = server.answer(CallToolRequestParams::new(name), None).await;
         (result.is_error, result.structured_content.unwrap())
     }
 

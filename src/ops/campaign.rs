@@ -178,6 +178,14 @@ impl Tether {
         Ok(CampaignReview { counted: counted.map(|sum| sum.lines).unwrap_or_default(), refusal })
     }
 
+    /// How long the job of a link is expected to take on this pod, by earlier runs or else by its recipe;
+    /// `None` when nobody knows.
+    pub(crate) fn link_expected(&self, request: &RunJobRequest, pod: &Pod) -> Option<Duration> {
+        let wanted = self.wanted(request).ok()?;
+        let estimate = self.estimate(wanted.training.as_ref()?, pod)?;
+        Some(Duration::from_secs(estimate.sec))
+    }
+
     /// The vehicle's running pod, with its price.
     ///
     /// # Errors
@@ -215,7 +223,7 @@ impl Tether {
     }
 }
 
-/// How long a training is expected to take. The one place that knows: from its recipe.
+/// How long a training is expected to take by its recipe, before a pod is known.
 fn expected_time(recipe: &crate::domain::Recipe, iterations: Option<u32>) -> Option<Duration> {
     training::expected_time(recipe, iterations)
 }

@@ -16,7 +16,9 @@ struct Hold {
 }
 
 /// Every promise that is alive, one line each. `unwatched` is how long a pod may bill from its start
-/// on when nothing follows: its boot and the time that it may be left to itself, by vehicle.
+/// on when nothing follows: its boot and the time that it may be left to itself, by vehicle. `fuse_until`
+/// is when the laptop's fuse of a vehicle has stopped its pod, where one lives: an earlier job may have set
+/// it later than that, and a start does not shorten it.
 ///
 /// A pod bills once, however many promises hold it: the lines of one pod follow each other, each
 /// from the end of the one before.
@@ -24,6 +26,7 @@ pub(super) fn committed(
     book: &Book,
     now: DateTime<Utc>,
     unwatched: impl Fn(&str) -> Duration,
+    fuse_until: impl Fn(&str) -> Option<DateTime<Utc>>,
 ) -> Vec<Committed> {
     let mut holds: BTreeMap<&PodId, Vec<Hold>> = BTreeMap::new();
     for promise in book.promises() {
@@ -40,6 +43,13 @@ pub(super) fn committed(
             rate: run.rate.unwrap_or(Usd::ZERO),
             until: later(run.from, unwatched(&run.vehicle)),
         });
+        if let Some(until) = fuse_until(&run.vehicle) {
+            holds.entry(&run.pod).or_default().push(Hold {
+                what: format!("{}, until its laptop's fuse fires", run.vehicle),
+                rate: run.rate.unwrap_or(Usd::ZERO),
+                until,
+            });
+        }
     }
     let mut lines: Vec<Committed> =
         holds.into_iter().flat_map(|(pod, holds)| of_pod(pod, holds, now)).collect();
@@ -63,7 +73,10 @@ pub(super) fn committed(
             pod,
             rate: UsdPerHour::new(intent.rate.unwrap_or(Usd::ZERO)),
             after: Duration::ZERO,
-            until: unwatched(&intent.vehicle),
+            until: fuse_until(&intent.vehicle)
+                .and_then(|until| (until - now).to_std().ok())
+                .unwrap_or_default()
+                .max(unwatched(&intent.vehicle)),
         });
     }
     lines
@@ -161,7 +174,7 @@ mod tests {
     }
 
     fn lines(entries: &[Entry], minute: i64) -> Vec<(Option<String>, u64, u64)> {
-        let all = committed(&Book::of(entries), at(minute), |_| BOOT + ALONE);
+        let all = committed(&Book::of(entries), at(minute), |_| BOOT + ALONE, |_| None);
         let seconds = |line: &Committed| (line.after.as_secs() / 60, line.until.as_secs() / 60);
         all.iter()
             .map(|line| {
@@ -186,6 +199,23 @@ mod tests {
         // An outcome that nobody knows holds the whole of it until it is known.
         let unknown = &start(1, "a", 0)[..1];
         assert_eq!(lines(unknown, 500), [(a(), 0, 40)]);
+    }
+
+    /// A fuse that an earlier job has set for later is not shortened by a start: until then the pod may bill.
+    #[test]
+    fn a_pod_is_held_until_the_fuse_that_lives_fires() {
+        let until = |minute| {
+            let up = start(1, "a", 0);
+            let held = |entries: &[Entry]| {
+                let unwatched = |_: &str| BOOT + ALONE;
+                let all = committed(&Book::of(entries), at(10), unwatched, |_| Some(at(minute)));
+                all.iter().map(|line| line.until.as_secs() / 60).max()
+            };
+            (held(&up), held(&up[..1]))
+        };
+        assert_eq!(until(90), (Some(80), Some(80)));
+        assert_eq!(until(20), (Some(30), Some(40)), "the allowance is no less for it");
+        assert_eq!(until(5), (Some(30), Some(40)));
     }
 
     #[test]
@@ -330,8 +360,12 @@ mod tests {
                 Move::Wait => {
                     // As the worst case has it: a pod bills for as long as it was allowed to.
                     for of in 0..2 {
-                        let held =
-                            committed(&Book::of(&self.entries), at(self.minute), |_| BOOT + ALONE);
+                        let held = committed(
+                            &Book::of(&self.entries),
+                            at(self.minute),
+                            |_| BOOT + ALONE,
+                            |_| None,
+                        );
                         let of_pod = held.iter().filter(|line| line.pod == Some(pod_id(of)));
                         let left = of_pod.map(|line| line.until.as_secs() / 60).max().unwrap_or(0);
                         let left = i64::try_from(left).unwrap();

@@ -275,6 +275,7 @@ impl Tether {
         let mut facts = self.gather(needs).await?;
         self.see(vehicle, &mut facts).await;
         self.reconcile(&mut facts).await?;
+        facts.spend.fuse = self.fuse_of_a_start(vehicle);
         // Looked at only now, so that the failure can say what bills all the same.
         let public_key = public_key(vehicle)
             .map_err(|failure| failure.billing(super::bills(&vehicle.pod_name, &facts.pods)))?;

@@ -3,11 +3,16 @@
 
 use super::Tether;
 use crate::config::FuseHours;
-use crate::deadman::{self, ArmError, Armed, Arming, Called, Wish};
-use crate::domain::{Ceiling, DeadmanSeen, JobEnd, Pod, Price, UsdPerHour, Vehicle};
+use crate::deadman::{self, ArmError, Armed, Arming, CallOff, Called, Claim, Wish};
+use crate::domain::{
+    Ceiling, DeadmanSeen, FuseReport, FuseState, JobEnd, Pod, Price, UsdPerHour, Vehicle,
+    VehicleName,
+};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::plan::Fuse;
 use chrono::{DateTime, TimeDelta, Utc};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// From the end of what a fuse covers to its firing: what a supervise that lives needs to stop the
@@ -15,6 +20,22 @@ use std::time::Duration;
 const MARGIN: Duration = Duration::from_secs(60);
 /// What is left for bringing results home after a job.
 const CAPTURE: Duration = Duration::from_secs(15 * 60);
+
+/// What one process claimed last of each vehicle's fuse.
+#[derive(Debug, Default)]
+pub(super) struct Claims(Mutex<BTreeMap<VehicleName, Claim>>);
+
+impl Claims {
+    fn note(&self, vehicle: &Vehicle, armed: &Armed) {
+        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.insert(vehicle.name.clone(), armed.claim.clone());
+    }
+
+    fn last(&self, vehicle: &Vehicle) -> Option<Claim> {
+        let claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.get(&vehicle.name).cloned()
+    }
+}
 
 impl Tether {
     /// The same with what a fuse of this machine is armed with.
@@ -63,7 +84,34 @@ impl Tether {
         let known = price.known().or_else(|| pod.and_then(|pod| pod.price.known()));
         wish.usd_per_hour = known.map(UsdPerHour::per_hour);
         let armed = deadman::ensure_armed(arming, &wish, &self.clock).await;
-        armed.map(|_| ()).map_err(|error| not_armed(&error))
+        armed.map(|armed| self.claims.note(vehicle, &armed)).map_err(|error| not_armed(&error))
+    }
+
+    /// What this process claimed last of the vehicle's fuse, when it armed or extended it.
+    pub(crate) fn claim(&self, vehicle: &Vehicle) -> Option<Claim> {
+        self.claims.last(vehicle)
+    }
+
+    /// When the fuse that lives has stopped the vehicle's pod, UTC; `None` when none lives.
+    pub(super) fn fuse_until(&self, vehicle: &Vehicle) -> Option<DateTime<Utc>> {
+        let seen = deadman::seen(&vehicle.local_log_dir)?;
+        (seen.lives != Some(false)).then(|| later(seen.fire_at, DeadmanSeen::STOP))
+    }
+
+    /// What a start takes for its fuse: the config's time, or a proven fuse that lives and was set for
+    /// longer, by an earlier job or by hand. A start does not shorten it.
+    pub(super) fn fuse_of_a_start(&self, vehicle: &Vehicle) -> Fuse {
+        let Fuse::Unproven { allowance } = self.fuse() else { return self.fuse() };
+        let now = self.clock.now();
+        let fuse = FuseReport::deadman(deadman::seen(&vehicle.local_log_dir).as_ref(), now);
+        let within = fuse.stops_within_sec.filter(|_| fuse.state == FuseState::Armed);
+        match within.map(Duration::from_secs).filter(|within| *within > allowance) {
+            Some(not_before) => {
+                let what = "the laptop's, which is armed for longer already".to_owned();
+                Fuse::Proven { what, within: Duration::ZERO, not_before }
+            }
+            None => Fuse::Unproven { allowance },
+        }
     }
 
     /// Has the fuse fire no earlier than what is about to be launched is over. Never shortens it.
@@ -82,7 +130,9 @@ impl Tether {
         wish.pod = Some(pod.id.clone());
         wish.usd_per_hour = pod.price.known().map(UsdPerHour::per_hour);
         let armed = deadman::ensure_armed(arming, &wish, &self.clock).await;
-        armed.map(Some).map_err(|error| not_armed(&error))
+        let armed = armed.map_err(|error| not_armed(&error))?;
+        self.claims.note(vehicle, &armed);
+        Ok(Some(armed))
     }
 
     /// The same for a job that is launched now, and for bringing its results home.
@@ -126,13 +176,20 @@ impl Tether {
         Fuse::Proven { what, within, not_before }
     }
 
-    /// Calls the fuse off once the pod was read off the bill. What keeps it from being called off is
-    /// told: it then fires at a pod that is off, which changes nothing.
-    pub(crate) async fn call_off(&self, vehicle: &Vehicle, why: &str) -> Result<bool, Failure> {
+    /// Calls the fuse off once the pod was read off the bill, unless another session has armed or
+    /// extended it since this run's last `claim`. What keeps it from being called off is told: it then
+    /// fires at a pod that is off, which changes nothing, or at the other session's.
+    pub(crate) async fn call_off(
+        &self,
+        vehicle: &Vehicle,
+        why: &str,
+        claim: Option<&Claim>,
+    ) -> Result<bool, Failure> {
         if self.auto_arm().is_none() {
             return Ok(false);
         }
-        let called = deadman::cancel(&vehicle.local_log_dir, why, true, &self.clock).await;
+        let call_off = CallOff::ReadOff { why, claim };
+        let called = deadman::cancel(&vehicle.local_log_dir, call_off, &self.clock).await;
         called.map(|called| called != Called::NotArmed).map_err(|error| not_armed(&error))
     }
 }
@@ -153,6 +210,11 @@ pub fn not_armed(error: &ArmError) -> Failure {
             "wait until the pod is stopped, or call the fuse off first; nothing was changed",
         )
         .retryable(),
+        ArmError::Claimed => Failure::new(
+            FailureKind::Conflict,
+            message,
+            "it fires at its time at whatever runs then; `podtether deadman cancel` calls it off all the same",
+        ),
         ArmError::NotArmed => {
             Failure::new(FailureKind::NotFound, message, "arm it: podtether deadman arm")
         }

@@ -1,12 +1,13 @@
 //! launch_training: a job by the recipe of a training.
 
+use super::estimate::Estimate;
 use super::recipe_facts::FileEdit;
 use super::run_job::PlannedJob;
 use super::{CloudName, JobKind, RunJobRequest, StepView, Tether, TrainingChoice};
-use crate::domain::{JobEnd, Usd, UsdPerHour};
+use crate::domain::{JobEnd, Usd};
 use crate::error::Failure;
 use crate::plan::Gates;
-use crate::training::{self, edit};
+use crate::training::edit;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -39,20 +40,6 @@ pub struct EditView {
     pub sha256_after: String,
 }
 
-/// What a run is expected to take.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Estimate {
-    /// Iterations.
-    pub iterations: u32,
-    /// How long, in seconds.
-    pub sec: u64,
-    /// What that costs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usd: Option<Usd>,
-    /// What it is taken from.
-    pub from: String,
-}
-
 /// The answer of launch_training.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LaunchTrainingAnswer {
@@ -71,6 +58,9 @@ pub struct LaunchTrainingAnswer {
     pub values: BTreeMap<String, String>,
     /// Its seed.
     pub seed: u32,
+    /// More arguments for its command.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub extra_args: String,
     /// Whether the code respects its seed; missing when nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed_respected: Option<bool>,
@@ -159,18 +149,11 @@ impl Tether {
             return Err(Failure::new(crate::error::FailureKind::Internal, message, hint));
         };
         let recipe = &prepared.recipe;
-        let time = training::expected_time(recipe, prepared.run.iterations);
-        let estimate = prepared.run.iterations.zip(time).map(|(iterations, time)| Estimate {
-            iterations,
-            sec: time.as_secs(),
-            usd: job.pod.price.known().map(|rate: UsdPerHour| rate.cost_of(time)),
-            from: "the recipe; no history is read yet".to_owned(),
-        });
+        let estimate = self.estimate(prepared, &job.pod);
         let mut hint = "This is what the call would send; nothing was changed.".to_owned();
-        if time.is_some_and(|time| time > job.ceiling.duration()) {
-            hint.push_str(
-                " It is expected to take longer than its ceiling: raise timeouts.training_sec.",
-            );
+        let ceiling = u64::from(job.ceiling.as_secs());
+        if let Some(estimate) = &estimate {
+            hint.push_str(&estimate.beside(ceiling));
         }
         if facts.seed_respected == Some(false) {
             hint.push_str(" The code does not respect its seed yet: runs with different seeds differ less than they seem to.");
@@ -183,6 +166,7 @@ impl Tether {
             level: prepared.level.as_ref().map(|level| level.name.clone()),
             values: prepared.level.as_ref().map(|level| level.values.clone()).unwrap_or_default(),
             seed: prepared.seed,
+            extra_args: prepared.extra_args.clone(),
             seed_respected: facts.seed_respected,
             edits: facts.edits.iter().map(EditView::from).collect(),
             ceiling_sec: job.ceiling.as_secs(),

@@ -9,6 +9,7 @@ mod committed;
 mod drill_door;
 mod end_exec;
 mod ensure;
+mod estimate;
 mod exec;
 mod former;
 mod fuses;
@@ -31,7 +32,12 @@ mod receipts;
 mod recipe_facts;
 mod reckoning;
 mod reconcile;
+mod run_files;
+mod run_home;
 mod run_job;
+mod run_left;
+mod run_note;
+mod runs;
 mod seen;
 mod set_up;
 mod shells;
@@ -60,25 +66,30 @@ mod watch_status;
 mod watchdog;
 mod watchdog_fuse;
 mod why;
+mod why_training;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::deadman::Claim as FuseClaim;
 pub use audit::{Audit, AuditedPod, AuditedVolume, Owner};
 pub use ensure::{EnsureAnswer, EnsureRequest, EnsureStatus};
+pub use estimate::Estimate;
 pub use exec::{ExecAnswer, ExecRequest};
 pub use gpus::{GpuAvailability, GpuChoice, StockIn};
 pub use grade::{Evidence, Grade};
 pub use job_parts::JobParts;
 pub use job_status::{JobStatusAnswer, LatestMetrics};
 pub use laptop_fuse::not_armed;
-pub use launch_training::{EditView, Estimate, LaunchTrainingAnswer, LaunchTrainingRequest};
+pub use launch_training::{EditView, LaunchTrainingAnswer, LaunchTrainingRequest};
 pub use log_form::LogForm;
 pub use open::{Start, open, open_for_stop};
 pub use patch::{PatchAnswer, PatchRequest};
 pub(crate) use pod_of_run::PodOfRun;
 pub(crate) use run_job::PlannedJob;
 pub use run_job::{RunJobAnswer, RunJobRequest};
+pub(crate) use run_note::RunOver;
+pub use runs::{KnownRuns, RunShown, known_runs};
 pub use set_up::SetUpRequest;
 pub use spend::{CommittedLine, FailedBootLine, Shortfall, SpendReport};
 pub use status::{PodState, PodStatusAnswer};
@@ -94,13 +105,14 @@ pub use watch::{WatchNote, WatchRequest};
 pub use watch_sight::{PodSight, WatchSight};
 pub use watch_status::{Artifacts, Resume, WatchSpec, WatchStatus};
 pub use why::{Counted, Most, RuleTold, Verdict, WhyAnswer, WhyRequest};
+pub use why_training::{GateTold, TrainingTold};
 
 use crate::apply::{Notes, Ports, Settings};
 use crate::clock::SharedClock;
 use crate::cloud::Cloud;
 use crate::config::Config;
 use crate::deadman::Arming;
-use crate::domain::{Pod, PodStatus, Price, UsdPerHour, Vehicle};
+use crate::domain::{Label, Labels, Pod, PodStatus, Price, UsdPerHour, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::{Approved, Refusal, review};
 use crate::ledger::Ledger;
@@ -110,7 +122,7 @@ use crate::pod::{Shell, Shells};
 use shells::SshShells;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The machine's part of what podtether needs, apart from its config.
 #[derive(Clone, Debug)]
@@ -135,7 +147,10 @@ pub struct Tether {
     ledger: Option<Ledger>,
     arming: Option<Arming>,
     arms_fuses: bool,
+    claims: laptop_fuse::Claims,
     is_a_drill: bool,
+    /// What the client of this session calls itself.
+    caller: OnceLock<Label>,
 }
 
 impl Tether {
@@ -161,7 +176,9 @@ impl Tether {
             ledger,
             arming,
             arms_fuses,
+            claims: laptop_fuse::Claims::default(),
             is_a_drill,
+            caller: OnceLock::new(),
         }
     }
 
@@ -170,6 +187,21 @@ impl Tether {
     pub const fn with_settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
+    }
+
+    /// Notes what the client of this session calls itself; the first name stays.
+    pub fn called_by(&self, client: &str) {
+        if let Some(label) = Label::near(client) {
+            let _ = self.caller.set(label);
+        }
+    }
+
+    /// The labels of a run that names none. The environment goes before the client's own name, and
+    /// that before the file's.
+    pub(crate) fn labels(&self) -> Labels {
+        let of_env = self.config.agent_of_env.clone();
+        let agent = of_env.or_else(|| self.caller.get().cloned());
+        Labels { group: None, agent }.or(&self.config.labels)
     }
 
     /// How long effects are waited for.

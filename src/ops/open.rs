@@ -77,7 +77,7 @@ fn arming(config: &Config, start: &Start, options: &RunPodOptions) -> Arming {
 /// The project's journal, in the user's state folder; one for the real cloud and one for the local
 /// one, which never mix. Without a home it lies beside the config. By whatever path the config was
 /// named, it is the same project: a link must not open a second journal with a lock of its own (B05).
-fn journal(start: &Start, config: &Config, clock: SharedClock) -> Ledger {
+pub(super) fn journal(start: &Start, config: &Config, clock: SharedClock) -> Ledger {
     let path = config.path.canonicalize().unwrap_or_else(|_| config.path.clone());
     let beside = || path.with_file_name(".podtether");
     let state = start.env.state_dir().unwrap_or_else(beside);

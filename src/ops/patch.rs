@@ -91,7 +91,10 @@ impl Tether {
         let mut facts = self.gather(Needs::default()).await?;
         let pod = self.pick(&vehicle, &mut facts).await?;
         facts.live_jobs = self.before_a_job(&vehicle, &pod).await.live_jobs;
-        let steps = steps(&vehicle, &pod, &patches, &script, &files);
+        let (unknown, called_off) = self.unknown_launches(&pod);
+        let mount = &vehicle.volume_mount_path;
+        let mut steps = plan::call_offs(&pod.id, mount, &called_off, request.force);
+        steps.extend(patch_steps(&vehicle, &pod, &patches, &script, &files));
         let intent = Intent::Patch { force: request.force };
         let draft = plan::on_pod(&vehicle, true, intent, steps, None);
         let approved = self.review(draft, &facts)?;
@@ -105,7 +108,9 @@ impl Tether {
             return Ok(PatchAnswer { plan, ..self.answer(&vehicle, &patches, told) });
         }
         let ports = self.ports(&vehicle, Some(&*shell), None);
-        let output = match apply::apply(&approved, &ports).await {
+        let applied = apply::apply(&approved, &ports).await;
+        self.note_called_off(&pod, &unknown, &applied);
+        let output = match applied {
             Ok(mut outcomes) => match outcomes.pop() {
                 Some(StepOutcome::Ran(output)) => output,
                 _ => return Err(super::ensure::start_failure(StepError::NoShell)),
@@ -194,7 +199,7 @@ fn arguments(verb: &str, vehicle: &Vehicle, patches: &Patches, files: &[JobFile]
     words
 }
 
-fn steps(
+fn patch_steps(
     vehicle: &Vehicle,
     pod: &Pod,
     patches: &Patches,

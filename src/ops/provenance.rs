@@ -3,7 +3,7 @@
 //! told so; nothing here keeps a job from being launched.
 
 use super::Tether;
-use crate::domain::{Pod, UsdPerHour, Vehicle};
+use crate::domain::{Labels, Pod, UsdPerHour, Vehicle};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -45,6 +45,7 @@ impl Tether {
         vehicle: &Vehicle,
         pod: &Pod,
         driver: Option<&str>,
+        labels: &Labels,
     ) -> Provenance {
         let folder = self.config.path.parent().unwrap_or(Path::new("/"));
         let git = match &self.surroundings.path {
@@ -56,7 +57,7 @@ impl Tether {
         };
         let text = |text: Option<&str>| text.map_or(Value::Null, Value::from);
         let rate = pod.price.known().map(UsdPerHour::per_hour).map(crate::domain::Usd::to_decimal);
-        BTreeMap::from([
+        let mut noted = BTreeMap::from([
             ("podtether".to_owned(), env!("CARGO_PKG_VERSION").into()),
             ("vehicle".to_owned(), vehicle.name.0.clone().into()),
             ("image".to_owned(), vehicle.image_name.clone().into()),
@@ -72,7 +73,12 @@ impl Tether {
             ("usd_per_hour".to_owned(), text(rate.as_deref())),
             ("git".to_owned(), git),
             ("lockfiles".to_owned(), lockfiles(folder)),
-        ])
+        ]);
+        let Labels { group, agent } = labels.clone().or(&self.labels());
+        for (key, label) in [("group", group), ("agent", agent)] {
+            noted.extend(label.map(|label| (key.to_owned(), label.as_str().into())));
+        }
+        noted
     }
 }
 

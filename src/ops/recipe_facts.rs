@@ -56,7 +56,11 @@ impl Tether {
         asked.facts(vehicle, prepared)
     }
 
-    async fn ask_recipe(
+    /// Asks the pod about files.
+    ///
+    /// # Errors
+    /// Why nothing is known, in words.
+    pub(super) async fn ask_recipe(
         &self,
         vehicle: &Vehicle,
         pod: &Pod,
@@ -189,7 +193,7 @@ fn file_edit(
 
 /// The values that files on this machine hold too: of every level, since one that differs says that
 /// recipe and file are of two minds about the vehicle.
-fn checks(prepared: &Prepared) -> Vec<Gate> {
+pub(super) fn checks(prepared: &Prepared) -> Vec<Gate> {
     let recipe = &prepared.recipe;
     let one = |check: &crate::domain::CrossCheck| {
         let name = check.file.file_name().unwrap_or_default().to_string_lossy().into_owned();

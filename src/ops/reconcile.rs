@@ -74,12 +74,15 @@ impl Tether {
     pub(super) fn committed(&self, book: &Book) -> Vec<Committed> {
         let (Fuse::Proven { within: alone, .. } | Fuse::Unproven { allowance: alone }) =
             self.fuse();
-        let boot_max = |name: &str| {
-            let mut vehicles = self.config.vehicles.iter();
-            let vehicle = vehicles.find(|vehicle| vehicle.name.0 == name);
-            vehicle.map_or(LONGEST_BOOT, |vehicle| vehicle.boot_max)
-        };
-        committed(book, self.clock.now(), |name| alone.saturating_add(boot_max(name)))
+        let declared =
+            |name: &str| self.config.vehicles.iter().find(|vehicle| vehicle.name.0 == name);
+        let boot_max = |name: &str| declared(name).map_or(LONGEST_BOOT, |vehicle| vehicle.boot_max);
+        committed(
+            book,
+            self.clock.now(),
+            |name| alone.saturating_add(boot_max(name)),
+            |name| declared(name).and_then(|vehicle| self.fuse_until(vehicle)),
+        )
     }
 }
 

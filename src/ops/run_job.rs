@@ -7,7 +7,7 @@ use super::reconcile::ledger_failure;
 use super::wanted::{Prepared, Wanted};
 use super::{CloudName, JobKind, StepView, Tether, training_record};
 use crate::apply::{self, ApplyError, StepError, StepOutcome};
-use crate::domain::{Ceiling, JobEnd, JobId, Pod, Usd, Vehicle};
+use crate::domain::{Ceiling, JobEnd, JobId, Labels, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::guard::WorstCase;
 use crate::held::Held;
@@ -41,6 +41,8 @@ pub struct RunJobRequest {
     pub vehicle: Option<String>,
     /// What the job is: the command above, a training, or a script of the config.
     pub kind: JobKind,
+    /// Labels of the run; what is missing comes from the config and from who calls.
+    pub labels: Labels,
 }
 
 /// The answer of run_job.
@@ -114,7 +116,7 @@ impl std::ops::Deref for PlannedJob {
 pub(super) struct DraftedJob {
     pub(super) draft: Draft,
     pub(super) facts: Facts,
-    details: Details,
+    pub(super) details: Details,
     turn: Option<Held>,
 }
 
@@ -202,7 +204,8 @@ impl Tether {
                 (seen, Some((prepared, found)))
             }
         };
-        let mut provenance = self.provenance(&vehicle, &pod, seen.driver.as_deref()).await;
+        let driver = seen.driver.as_deref();
+        let mut provenance = self.provenance(&vehicle, &pod, driver, &request.labels).await;
         if let Some((prepared, found)) = &training {
             provenance.insert("training".to_owned(), training_record::recorded(prepared, found));
         }
@@ -266,9 +269,11 @@ impl Tether {
         let shell = self.shell(&job.vehicle, &job.pod)?;
         self.cover_job(&job.vehicle, &job.pod, job.ceiling).await?;
         let promise = self.promise(job)?;
+        self.note_launch(job, &job.provenance).await;
         let launched =
             apply::apply(&job.approved, &self.ports(&job.vehicle, Some(&*shell), None)).await;
         self.launched(promise, job, &launched);
+        self.note_outcome(job, &launched).await;
         self.note_called_off(&job.pod, &job.unknown_launches, &launched);
         // The next session sees the job now, if there is one.
         drop(job.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -335,9 +340,7 @@ impl Tether {
             Err(error) => Event::Failed {
                 id,
                 error: error.to_string(),
-                // Only the last step starts it; those before place files.
-                may_have_taken_effect: error.done.len() + 1 >= job.approved.steps().len()
-                    && error.error != StepError::NoShell,
+                may_have_taken_effect: super::run_note::may_have_started(error, job.steps().len()),
             },
         };
         if let Err(error) = ledger.append(event) {

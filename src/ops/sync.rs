@@ -1,5 +1,6 @@
 //! sync_logs: results from the pod's volume into the vehicle's log folder, checked.
 
+use super::run_left::Pull;
 use super::{CloudName, Tether};
 use crate::domain::{Pod, PodId, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
@@ -51,7 +52,7 @@ impl Tether {
     ///
     /// # Errors
     /// Bad input, no running pod, or a transfer that could not be made. An incomplete one is
-    /// an answer.
+    /// an answer. The records of the jobs that the folder is about are completed by what came.
     pub async fn sync_logs(
         &self,
         subdir: &str,
@@ -62,10 +63,30 @@ impl Tether {
         let vehicle = self.vehicle(vehicle)?;
         checked_subdir(subdir)?;
         let pod = self.running_pod(&vehicle).await?;
-        self.sync_from(&vehicle, &pod, subdir, rehash, progress).await
+        let (answer, pull) = self.pull_from(&vehicle, &pod, subdir, rehash, progress).await?;
+        self.complete_after(&vehicle, &pod, pull).await;
+        Ok(answer)
     }
 
-    /// The same from a pod that is known, without asking the provider for it.
+    /// The same without a look at the records: for who completes one record by several pulls.
+    ///
+    /// # Errors
+    /// As [`Self::sync_logs`].
+    pub(crate) async fn pull_logs(
+        &self,
+        subdir: &str,
+        vehicle: Option<&str>,
+        progress: impl FnMut(Progress) + Send,
+    ) -> Result<(SyncAnswer, Pull, Pod), Failure> {
+        let vehicle = self.vehicle(vehicle)?;
+        checked_subdir(subdir)?;
+        let pod = self.running_pod(&vehicle).await?;
+        let (answer, pull) = self.pull_from(&vehicle, &pod, subdir, false, progress).await?;
+        Ok((answer, pull, pod))
+    }
+
+    /// The same from a pod that is known, without asking the provider for it, and without a look at the
+    /// records.
     ///
     /// # Errors
     /// As [`Self::sync_logs`].
@@ -75,8 +96,23 @@ impl Tether {
         pod: &Pod,
         subdir: &str,
         rehash: bool,
-        mut progress: impl FnMut(Progress) + Send,
+        progress: impl FnMut(Progress) + Send,
     ) -> Result<SyncAnswer, Failure> {
+        Ok(self.pull_from(vehicle, pod, subdir, rehash, progress).await?.0)
+    }
+
+    /// The same, with what a record needs to know of the pull.
+    ///
+    /// # Errors
+    /// As [`Self::sync_logs`].
+    pub(crate) async fn pull_from(
+        &self,
+        vehicle: &Vehicle,
+        pod: &Pod,
+        subdir: &str,
+        rehash: bool,
+        mut progress: impl FnMut(Progress) + Send,
+    ) -> Result<(SyncAnswer, Pull), Failure> {
         let subdir = checked_subdir(subdir)?;
         let remote_dir = vehicle.on_volume(&subdir);
         let local_dir = vehicle.local_log_dir.join(&subdir);
@@ -126,7 +162,8 @@ impl Tether {
         let proof = proof(&report);
         let mut missing = report.missing;
         missing.truncate(50);
-        Ok(SyncAnswer {
+        let pull = Pull { subdir, complete: report.complete, files: report.equal };
+        let answer = SyncAnswer {
             cloud: self.cloud_name(),
             vehicle: vehicle.name.0.clone(),
             from: remote_dir,
@@ -137,7 +174,8 @@ impl Tether {
             proof,
             missing,
             warnings: report.warnings,
-        })
+        };
+        Ok((answer, pull))
     }
 }
 
@@ -167,7 +205,7 @@ fn proof(report: &PullReport) -> String {
 }
 
 /// D08, H03: a folder below the mount path, and nothing that could lead out of it.
-fn checked_subdir(subdir: &str) -> Result<String, Failure> {
+pub(super) fn checked_subdir(subdir: &str) -> Result<String, Failure> {
     let trimmed = subdir.trim_matches('/');
     let bad = trimmed.is_empty()
         || subdir.starts_with('/')

@@ -26,6 +26,7 @@ pub(super) fn recorded(prepared: &Prepared, facts: &RecipeFacts) -> Value {
         "edits": files,
         "iterations": prepared.run.iterations,
         "artifacts": training::artifacts(recipe, prepared.seed, prepared.run.iterations),
+        "expect_reward": recipe.expect.reward.as_ref().map(|reward| json!({"low": reward.low, "high": reward.high})),
         "log_root": recipe.logs.root,
         "run_line": recipe.logs.run_line,
         "runs_before": facts.runs.as_ref().map(|(count, last)| json!({"count": count, "last": last})),

@@ -1,6 +1,7 @@
 //! Launches of which nobody knows whether they started a job. A session that died in the middle of one may
 //! have left its last command on the way, and no look at the live jobs shows that: the next launch calls
-//! them off before anything else, so that no second job starts beside its own (F04).
+//! them off before anything else, so that no second job starts beside its own (F04); patches do, so that none
+//! starts while its sources change.
 
 use super::Tether;
 use crate::apply::{ApplyError, StepOutcome};

@@ -38,6 +38,8 @@ pub(crate) struct Prepared {
     pub(crate) recipe: Recipe,
     pub(crate) level: Option<Level>,
     pub(crate) seed: u32,
+    /// As they were given.
+    pub(crate) extra_args: String,
     pub(crate) run: Run,
 }
 
@@ -109,7 +111,9 @@ impl Tether {
         let workdir = vehicle.on_volume(&recipe.workdir);
         let ceiling = ceiling(request, vehicle.timeouts.training)?;
         let (name, command) = (run.name.clone(), run.command());
-        let prepared = Prepared { recipe: recipe.clone(), level: level.cloned(), seed, run };
+        let extra_args = choice.extra_args.clone();
+        let (recipe, level) = (recipe.clone(), level.cloned());
+        let prepared = Prepared { recipe, level, seed, extra_args, run };
         Ok(Wanted {
             vehicle,
             name,

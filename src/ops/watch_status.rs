@@ -117,8 +117,10 @@ impl WatchStatus {
         let folder = folder.unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder)?;
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        serde_json::to_writer_pretty(&mut file, self)?;
-        file.write_all(b"\n")?;
+        // In one piece: straight into a file each word of it is a call of its own.
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        file.write_all(&text)?;
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
     }

@@ -1,12 +1,15 @@
 //! why: the account of what a call would come to. Every rule with what it compared, the sum line by
 //! line, the one change that would pass, and the most that the limits allow now. Changes nothing.
 
+use super::recipe_facts::checks;
+use super::run_job::DraftedJob;
 use super::wanted::Wanted;
+use super::why_training::{self, TrainingTold};
 use super::{CloudName, JobKind, RunJobRequest, Tether};
 use crate::domain::{JobEnd, Limits, PodStatus, Price, Usd};
 use crate::error::{Failure, FailureKind};
 use crate::guard::{self, RuleAccount};
-use crate::plan::{self, Committed, Draft, Facts, Intent, LiveJobs, Spent, VolumeHealth};
+use crate::plan::{self, Committed, Draft, Facts, Gates, Intent, LiveJobs, Spent, VolumeHealth};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,7 +22,7 @@ pub enum WhyRequest {
         vehicle: Option<String>,
     },
     /// run_job, or launch_training by the request's kind.
-    Run(RunJobRequest),
+    Run(Box<RunJobRequest>),
 }
 
 /// What a rule says.
@@ -108,6 +111,9 @@ pub struct WhyAnswer {
     pub to_pass: Vec<String>,
     /// The most that the limits allow now.
     pub most: Most,
+    /// Of launch_training: the training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub training: Option<TrainingTold>,
 }
 
 /// A call as the rules see it, and what stands in its way beside them.
@@ -116,6 +122,7 @@ struct Asked {
     draft: Draft,
     facts: Facts,
     not_met: Vec<String>,
+    training: Option<TrainingTold>,
 }
 
 impl Tether {
@@ -124,7 +131,7 @@ impl Tether {
     /// # Errors
     /// Bad input, a config that is wrong, and facts that cannot be read. A refusal is an answer.
     pub async fn why(&self, request: &WhyRequest) -> Result<WhyAnswer, Failure> {
-        let Asked { call, draft, facts, not_met } = match request {
+        let Asked { call, draft, facts, not_met, training } = match request {
             WhyRequest::Ensure { vehicle } => self.asked_ensure(vehicle.as_deref()).await?,
             WhyRequest::Run(request) => self.asked_run(request).await?,
         };
@@ -152,6 +159,7 @@ impl Tether {
             budget_usd: limits.budget_usd,
             most: most(&draft, &facts, &limits),
             rules: account.into_iter().map(told).collect(),
+            training,
         })
     }
 
@@ -171,7 +179,7 @@ impl Tether {
             )),
             _ => {}
         }
-        Ok(Asked { call: "ensure_pod", draft, facts, not_met })
+        Ok(Asked { call: "ensure_pod", draft, facts, not_met, training: None })
     }
 
     async fn asked_run(&self, request: &RunJobRequest) -> Result<Asked, Failure> {
@@ -183,13 +191,25 @@ impl Tether {
             JobKind::Script(_) => "run_pod_setup",
         };
         match self.draft_job(&request, end).await {
-            Ok(job) => Ok(Asked { call, draft: job.draft, facts: job.facts, not_met: Vec::new() }),
+            Ok(DraftedJob { draft, facts, details, .. }) => {
+                let training = details.training.as_ref().map(|(prepared, found)| {
+                    let estimate = self.estimate(prepared, &details.pod);
+                    why_training::told(prepared, &details.vehicle, Some(found), estimate)
+                });
+                Ok(Asked { call, draft, facts, not_met: Vec::new(), training })
+            }
             // Whether it would be affordable can be told without a pod.
             Err(failure) if failure.kind == FailureKind::NoPod => {
                 let wanted = self.wanted(&request)?;
-                let (draft, facts) = self.launch_on_no_pod(&wanted, &request, end).await?;
+                let (draft, mut facts) = self.launch_on_no_pod(&wanted, &request, end).await?;
                 let not_met = vec![format!("{}: {}", failure.message, failure.hint)];
-                Ok(Asked { call, draft, facts, not_met })
+                let training = wanted.training.as_ref().map(|prepared| {
+                    // What this computer's own files hold is known all the same.
+                    facts.gates = Gates::Seen(checks(prepared));
+                    let estimate = self.estimate_without_pod(prepared, &wanted.vehicle, &facts);
+                    why_training::told(prepared, &wanted.vehicle, None, estimate)
+                });
+                Ok(Asked { call, draft, facts, not_met, training })
             }
             Err(failure) => Err(failure),
         }

@@ -90,7 +90,7 @@ pub fn launch_steps(spec: &LaunchSpec) -> Vec<PodStep> {
         command,
         timeout,
     };
-    let mut steps: Vec<PodStep> = call_offs(spec);
+    let mut steps = call_offs(&spec.pod, &spec.mount, &spec.unknown_launches, spec.force);
     steps.extend(spec.replacements.iter().map(|file| replace_step(&spec.pod, file)));
     steps.extend(PLACED.iter().map(|script| {
         let path = format!("{script_dir}/{}", script.name);
@@ -124,18 +124,21 @@ pub fn launch_steps(spec: &LaunchSpec) -> Vec<PodStep> {
     steps
 }
 
-/// A process that died in the middle of a launch may have left its last command on the way.
-fn call_offs(spec: &LaunchSpec) -> Vec<PodStep> {
+/// Launches of unknown outcome are called off before anything that no job may run beside: a process that
+/// died in the middle of a launch may have left its last command on the way. With `force` one that has
+/// begun meanwhile is let be; without it, that is an error.
+#[must_use]
+pub fn call_offs(pod: &PodId, mount: &str, unknown: &[JobId], force: bool) -> Vec<PodStep> {
     let call_off = |job: &JobId| PodStep {
-        pod: spec.pod.clone(),
+        pod: pod.clone(),
         label: format!("call off the launch of job {job}, whose outcome is not known"),
         command: RemoteCommand::script(
             scripts::CALL_OFF_LAUNCH,
-            [job_dir(&spec.mount, job), u8::from(spec.force).to_string()],
+            [job_dir(mount, job), u8::from(force).to_string()],
         ),
         timeout: PLACE_TIMEOUT,
     };
-    spec.unknown_launches.iter().map(call_off).collect()
+    unknown.iter().map(call_off).collect()
 }
 
 /// Places a file on the pod, all of it or nothing. `path` is absolute, `mode` octal.

@@ -13,7 +13,7 @@ mod step;
 pub use ensure::{EnsureInputs, ensure};
 pub use facts::{Created, Facts, Gate, Gates, LiveJobs, UnknownCreate, VolumeHealth};
 pub use launch::{
-    JobFile, LaunchSpec, PLACE_TIMEOUT, files_dir, job_dir, launch_steps, place_file,
+    JobFile, LaunchSpec, PLACE_TIMEOUT, call_offs, files_dir, job_dir, launch_steps, place_file,
 };
 pub use off::{stop, terminate};
 pub use on_pod::on_pod;

@@ -22,6 +22,8 @@ pub enum Ask {
     Same(String, String),
     /// How many folders are in a folder, and the last of their names.
     Runs(String),
+    /// How many folders are in a folder, and those whose names come after this one.
+    Since(String, String),
 }
 
 /// What one question brought.
@@ -37,6 +39,8 @@ pub enum Told {
     Same(Option<bool>),
     /// Of a folder: how many folders, and the last name in the order of names.
     Runs(u64, Option<String>),
+    /// Of a folder: how many folders, and at most 16 of those that come after the name.
+    Since(u64, Vec<String>),
 }
 
 /// The command. The volume is waited for as long as `patience`, in whole seconds.
@@ -50,6 +54,7 @@ pub fn recipe_look_command(patience: Duration, asks: &[Ask]) -> RemoteCommand {
             Ask::Sha256(path) => ("sha256", vec![path]),
             Ask::Same(one, other) => ("same", vec![one, other]),
             Ask::Runs(path) => ("runs", vec![path]),
+            Ask::Since(path, name) => ("since", vec![path, name]),
         };
         words.push(word.to_owned());
         words.extend(paths.into_iter().cloned());
@@ -61,7 +66,9 @@ pub fn recipe_look_command(patience: Duration, asks: &[Ask]) -> RemoteCommand {
 #[must_use]
 pub fn recipe_answer_bytes(asks: &[Ask]) -> usize {
     let files = asks.iter().filter(|ask| matches!(ask, Ask::File(_))).count();
-    files * FILE_MAX.div_ceil(3) * 4 + asks.len() * 1024 + 1024
+    // A name has at most 255 bytes.
+    let names = asks.iter().filter(|ask| matches!(ask, Ask::Since(..))).count() * 16;
+    files * FILE_MAX.div_ceil(3) * 4 + names * 512 + asks.len() * 1024 + 1024
 }
 
 fn is_sha256(text: &str) -> bool {
@@ -86,6 +93,7 @@ pub fn parse_recipe_look(
     let (mut same, mut counts, mut last) =
         (answer.all("same"), answer.all("runs"), answer.all("run"));
     let mut hashes = answer.all("sha256");
+    let (mut since, mut new) = (answer.all("since"), answer.all("new"));
     let decode = |text: &str| base64::engine::general_purpose::STANDARD.decode(text);
     let one = |ask: &Ask| match ask {
         Ask::Marker(_) => match markers.next() {
@@ -123,6 +131,18 @@ pub fn parse_recipe_look(
                 Some(count) => Ok(Told::Runs(count, name.filter(|name| !name.is_empty()))),
                 None => Err(answer.senseless("runs")),
             }
+        }
+        Ask::Since(..) => {
+            let told = since.next().and_then(|text| text.split_once(' '));
+            let told = told.and_then(|(count, n)| Some((count.parse().ok()?, n.parse().ok()?)));
+            let (count, n): (u64, usize) = told.ok_or_else(|| answer.senseless("since"))?;
+            let names: Vec<&str> = new.by_ref().take(n).collect();
+            if names.len() < n {
+                return Err(answer.senseless("new"));
+            }
+            let text = |name: &&str| String::from_utf8(decode(name).ok()?).ok();
+            // A name that is no text is counted all the same.
+            Ok(Told::Since(count, names.iter().filter_map(text).collect()))
         }
     };
     asks.iter().map(one).collect::<Result<Vec<_>, _>>().map(Some)
@@ -162,6 +182,10 @@ mod tests {
             Ask::Same(path("f"), path("no")),
             Ask::Runs(path("runs")),
             Ask::Runs(path("no")),
+            Ask::Since(path("runs"), "2025-01-01".to_owned()),
+            Ask::Since(path("runs"), String::new()),
+            Ask::Since(path("no"), "x".to_owned()),
+            Ask::Marker(path("f")),
         ];
         let command = recipe_look_command(Duration::from_secs(5), &asks);
         #[expect(clippy::disallowed_methods, reason = "the test runs the real script")]
@@ -182,6 +206,10 @@ mod tests {
                 Told::Same(None),
                 Told::Runs(2, Some("2026-01-01_a b".to_owned())),
                 Told::Runs(0, None),
+                Told::Since(2, vec!["2026-01-01_a b".to_owned()]),
+                Told::Since(2, vec!["2025-01-01".to_owned(), "2026-01-01_a b".to_owned()]),
+                Told::Since(0, vec![]),
+                Told::Marker(true),
             ]
         );
         assert!(text.len() < recipe_answer_bytes(&asks));

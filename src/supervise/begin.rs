@@ -88,6 +88,9 @@ async fn begin(
         job.ceiling.as_secs(),
         job.worst_case().total(),
     )));
+    if let Some(estimate) = tether.estimate_of(&job) {
+        tell(Note::Said(format!("expected: {}", estimate.told())));
+    }
     if let Some(told) = tether.receipts_told(&job.vehicle) {
         tell(Note::Said(told));
     }
@@ -109,6 +112,7 @@ async fn begin(
     if let Ok(Event::Interrupt | Event::Leave) = signals.try_recv() {
         return (ended_before(summary, tether, options), Vec::new());
     }
+    summary.fuse_claim = tether.claim(&job.vehicle);
     summary.job_id = Some(job.id.to_string());
     let default_path = || job.vehicle.local_log_dir.join(format!("supervise-{}.json", job.id));
     summary.summary_path = Some(options.summary_path.clone().unwrap_or_else(default_path));

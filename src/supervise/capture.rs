@@ -1,7 +1,6 @@
 //! Capture: brings results home before the pod is stopped.
 
 use super::options::{Note, Options};
-use super::results;
 use super::summary::Summary;
 use crate::domain::{JobId, Vehicle};
 use crate::ops::Tether;
@@ -17,32 +16,32 @@ pub(super) async fn capture(
     tell: &mut (dyn FnMut(Note) + Send),
 ) {
     let name = Some(vehicle.name.0.as_str());
-    match tether
-        .sync_logs(&format!("jobs/{id}"), name, false, |progress| tell(Note::Pulling(progress)))
-        .await
-    {
-        Ok(answer) => summary.pulled.job_dir = Some(answer),
-        Err(failure) => summary.trouble("capture", &failure),
-    }
-    if let Some(subdir) = &options.sync_subdir {
-        match tether.sync_logs(subdir, name, false, |progress| tell(Note::Pulling(progress))).await
-        {
-            Ok(answer) => summary.pulled.analysis = Some(answer),
+    let (mut pod, mut pulls) = (None, Vec::new());
+    let folders = [Some(format!("jobs/{id}")), options.sync_subdir.clone()];
+    for (at, subdir) in folders.into_iter().enumerate() {
+        let Some(subdir) = subdir else { continue };
+        match tether.pull_logs(&subdir, name, |progress| tell(Note::Pulling(progress))).await {
+            Ok((answer, pull, from)) => {
+                let place = &mut summary.pulled;
+                let place = if at == 0 { &mut place.job_dir } else { &mut place.analysis };
+                *place = Some(answer);
+                pulls.push(pull);
+                pod = Some(from);
+            }
             Err(failure) => summary.trouble("capture", &failure),
         }
     }
     summary.capture_complete = summary.pulled.is_complete(options.sync_subdir.is_some());
-    if let Some(spec) = &summary.spec.training {
-        let seed = spec.seed.parse().unwrap_or_default();
-        summary.results = results::results(tether, vehicle, id, &spec.training, seed).await;
-    }
-    if let Some(results) = &summary.results
-        && !results.missing.is_empty()
-    {
-        let missing = results.missing.join(", ");
-        let folder = results.run_dir.as_deref().unwrap_or("the run's folder, which is not known");
-        tell(Note::Said(format!("missing in {folder}: {missing}")));
-        summary.trouble("capture", format!("not there at the end: {missing}"));
+    let seen = summary.state.clone().map(|state| (state, summary.exit_code));
+    summary.results = tether.complete_run(vehicle, pod.as_ref(), id, &pulls, seen).await;
+    if let Some(results) = &summary.results {
+        for told in &results.told {
+            tell(Note::Said(format!("run: {told}")));
+        }
+        if !results.missing.is_empty() {
+            let missing = results.missing.join(", ");
+            summary.trouble("capture", format!("not there at the end: {missing}"));
+        }
     }
     match tether.spend_report().await {
         Ok(report) => summary.spend = Some(report),

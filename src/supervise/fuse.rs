@@ -4,7 +4,7 @@
 use super::options::Note;
 use crate::domain::{Pod, Vehicle};
 use crate::error::Failure;
-use crate::ops::Tether;
+use crate::ops::{FuseClaim, Tether};
 use chrono::{DateTime, Utc};
 
 /// Has a fuse that outlives this run and fires no earlier than it is over.
@@ -29,11 +29,14 @@ pub(crate) async fn arm(
 }
 
 /// Calls it off when it has nothing left to stop: because this run has asked for all of that, or else
-/// because the account shows nothing of the vehicle on the bill. It stays armed otherwise.
+/// because the account shows nothing of the vehicle on the bill. It stays armed otherwise, and also when
+/// another session has armed or extended it since this run's last `claim`: one that was about to start
+/// the pod again while this one read it back.
 pub(crate) async fn call_off(
     tether: &Tether,
     vehicle: &Vehicle,
     asked_for_all: bool,
+    claim: Option<&FuseClaim>,
     tell: &mut (dyn FnMut(Note) + Send),
 ) {
     if !asked_for_all && !tether.shows_nothing_on(vehicle).await {
@@ -41,7 +44,8 @@ pub(crate) async fn call_off(
         tell(Note::Said(format!("the laptop's fuse stays as it is: {why}")));
         return;
     }
-    if let Err(failure) = tether.call_off(vehicle, "supervise read the pod back as off").await {
+    let why = "supervise read the pod back as off";
+    if let Err(failure) = tether.call_off(vehicle, why, claim).await {
         tell(Note::Said(format!("the fuse stays armed: {}", failure.message)));
     }
 }

@@ -5,6 +5,7 @@ use super::earlier;
 use super::fuse;
 use super::options::{Note, Options, ResumeOptions};
 use super::patience::{self, later};
+use super::record;
 use super::run::{Run, Signals, save};
 use super::state::State;
 use super::summary::{Mode, Summary};
@@ -75,14 +76,14 @@ async fn take_up(
         PodOfRun::On(pod) => pod,
         PodOfRun::Off(pod) => {
             let what = format!("the pod was found {}", pod.status);
-            return Ok(end_off(tether, &vehicle, summary, vigil, &what, tell).await);
+            return Ok(end_off(tether, &vehicle, &id, summary, vigil, &what, tell).await);
         }
         PodOfRun::Gone { instead } => {
             let instead = instead.map_or_else(String::new, |other| {
                 format!("; the vehicle's pod is {other} now, which is not of this run and was not touched")
             });
             let what = format!("the account shows pod {pod_id} no more{instead}");
-            return Ok(end_off(tether, &vehicle, summary, vigil, &what, tell).await);
+            return Ok(end_off(tether, &vehicle, &id, summary, vigil, &what, tell).await);
         }
     };
     is_of_this_boot(&summary, &pod, &id)?;
@@ -176,6 +177,7 @@ fn is_of_this_boot(summary: &Summary, pod: &Pod, id: &JobId) -> Result<(), Failu
 async fn end_off(
     tether: &Tether,
     vehicle: &Vehicle,
+    id: &JobId,
     mut summary: Summary,
     vigil: Option<Kept>,
     what: &str,
@@ -209,10 +211,12 @@ async fn end_off(
     }
     let succeeded = summary.state.as_deref() == Some(JobState::Succeeded.as_str());
     summary.pod_may_still_be_running = false;
-    fuse::call_off(tether, vehicle, false, tell).await;
+    // This process has claimed nothing: what counts is what the run before it did.
+    fuse::call_off(tether, vehicle, false, summary.fuse_claim.as_ref(), tell).await;
     summary.ended_at = Some(tether.clock().now());
     summary.process_exit_code = Some(if was_whole && succeeded { 0 } else { 1 });
     save(&mut summary, tell);
+    record::over(tether, vehicle, id, &summary).await;
     vigil::end(vigil, &summary);
     (summary, Vec::new())
 }

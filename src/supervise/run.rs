@@ -8,6 +8,7 @@ use super::meanwhile::Meanwhile;
 use super::notices::{self, Spending};
 use super::options::{Note, Options};
 use super::patience::{CAPTURE_MAX, stop_pause};
+use super::record;
 use super::risk::Risk;
 use super::slept::Slept;
 use super::state::{self, Effect, End, Event, Moment, State, Terms};
@@ -117,12 +118,14 @@ impl<'a> Run<'a> {
                 tell(Note::Said(way.to_owned()));
             }
             self.record(&before, &state, tell);
+            self.summary.fuse_claim = tether.claim(self.vehicle).or(self.summary.fuse_claim.take());
             save(&mut self.summary, tell);
             notices::tell(&options.notifier, &before, &state, &self.summary, self.is_link);
         }
         // Before the last word: who dies in between is taken up again, and then this is done.
         if !state.may_still_bill() {
-            fuse::call_off(tether, self.vehicle, state.asked_for_all(), tell).await;
+            let claim = self.summary.fuse_claim.as_ref();
+            fuse::call_off(tether, self.vehicle, state.asked_for_all(), claim, tell).await;
         }
         let curve = self.follower.curve();
         let mut summary = self.summary;
@@ -130,6 +133,7 @@ impl<'a> Run<'a> {
         summary.ended_at = Some(tether.clock().now());
         summary.process_exit_code = Some(code);
         save(&mut summary, tell);
+        record::over(tether, self.vehicle, self.id, &summary).await;
         vigil::end(vigil, &summary);
         if notices::settle(&options.notifier, &state, &mut summary).await {
             save(&mut summary, tell);

@@ -1,9 +1,11 @@
 //! The summary of a run: one JSON file, replaced atomically, readable by whoever comes later.
 
-use super::results::Results;
 use super::state::Terms;
 use crate::domain::PodId;
-use crate::ops::{CloudName, EditView, LatestMetrics, SpendReport, StopAnswer, SyncAnswer};
+use crate::ops::{
+    CloudName, EditView, FuseClaim, LatestMetrics, SpendReport, StopAnswer, SyncAnswer,
+};
+use crate::runs::Results;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -171,6 +173,10 @@ pub struct Summary {
     pub started_at: DateTime<Utc>,
     /// By when the pod is off or the run has given up; null when it leaves the pod running.
     pub stops_by: Option<DateTime<Utc>>,
+    /// What the run claimed last of the laptop's fuse; null when it has armed or extended none. Only with
+    /// it is the fuse called off: another session that has claimed it since keeps it.
+    #[serde(default)]
+    pub fuse_claim: Option<FuseClaim>,
     /// The process of the run. Whether it lives is told by its lock file in the vehicle's log folder.
     pub pid: u32,
     /// When it ended; null while it runs.
@@ -236,6 +242,7 @@ impl Summary {
             resumed: 0,
             started_at,
             stops_by: None,
+            fuse_claim: None,
             pid: std::process::id(),
             ended_at: None,
             process_exit_code: None,
@@ -283,8 +290,10 @@ impl Summary {
         let folder = folder.unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder)?;
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        serde_json::to_writer_pretty(&mut file, self)?;
-        file.write_all(b"\n")?;
+        // In one piece: straight into a file each word of it is a call of its own, hundreds a summary.
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        file.write_all(&text)?;
         file.as_file().sync_all()?;
         file.persist(path).map_err(|error| error.error)?;
         Ok(())

@@ -430,6 +430,10 @@ fn a_text_that_breaks_its_rule_is_refused_with_one_that_would_do() {
             "keychain_account: -w starts with '-'; write the login name, or leave the key out",
         ),
         (
+            "labels: {group: a b}",
+            "labels.group: a b is no label; use up to 64 letters, digits and any of . _ - / : @ +, starting with a letter or digit, for example a-b",
+        ),
+        (
             "default_vehicle: subb",
             "default_vehicle: subb is not a declared vehicle; did you mean sub?",
         ),

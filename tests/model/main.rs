@@ -59,6 +59,7 @@ const TOGETHER: &[Bad] = &[
     Bad::ClockIsSetBack,
     Bad::SuperviseIsKilled,
     Bad::LaptopDies,
+    Bad::AnotherSessionBegins,
 ];
 
 fn checks() -> Vec<Check> {

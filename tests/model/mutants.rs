@@ -224,6 +224,14 @@ pub fn of_runs() -> Vec<Mutant<Run>> {
             },
         ),
         (
+            "a fuse that is called off though another session has claimed it",
+            "the fuse was called off, and a pod of ours bills",
+            Run {
+                goes_wrong: &[Bad::AnotherSessionBegins],
+                ..run(Machines { is_the_last: |_, _| true, ..REAL })
+            },
+        ),
+        (
             "a fuse that ends after a refused stop",
             "the fuse was called off, and a pod of ours bills",
             Run { supervise: false, ..run(Machines { deadman: ends_after_a_refusal, ..REAL }) },

@@ -8,6 +8,7 @@
 use crate::asking::{self, Answer, Told, Way};
 use crate::world::{ANOTHERS, Bad, Power, RUNS, TICK, World, at};
 use chrono::{DateTime, Utc};
+use podtether::deadman::Claim;
 use podtether::deadman::state::{self as deadman, Asked, Form, Now, Outcome, Phase};
 use podtether::domain::{JobState, PodStatus};
 use podtether::supervise::{self, Effect, End, Event, Moment, State};
@@ -29,6 +30,8 @@ pub struct Machines {
     pub may_still_bill: fn(Outcome, bool) -> bool,
     /// Whether the fuse looks at names.
     pub minds_names: bool,
+    /// Whether a claim on the fuse is the last one.
+    pub is_the_last: fn(&Claim, Option<&Claim>) -> bool,
 }
 
 impl Machines {
@@ -40,6 +43,7 @@ impl Machines {
         deadman: deadman::next,
         may_still_bill: Outcome::may_still_bill,
         minds_names: true,
+        is_the_last: Claim::is_the_last,
     };
 }
 
@@ -97,6 +101,15 @@ pub enum Fuse {
     Dead,
 }
 
+/// Another session, which begins to use the vehicle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Another {
+    None,
+    /// It has armed or extended the fuse, then; its start of the pod is on its way.
+    Claimed(u8),
+    Started,
+}
+
 /// Everything.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct All {
@@ -108,6 +121,9 @@ pub struct All {
     fuse_ran: bool,
     /// Whether the fuse is asked to go, the pod having been read off.
     called_off: bool,
+    /// When the fuse fires, in ticks.
+    due: u8,
+    another: Another,
     launches: u8,
     captured: bool,
     whole: bool,
@@ -130,6 +146,8 @@ pub enum Action {
     Tick,
     /// The laptop is dead, and the pod's own fuse strikes.
     PodsOwnFuse,
+    /// The start of another session comes through.
+    AnotherStarts,
 }
 
 impl All {
@@ -178,7 +196,8 @@ impl Run {
             Sup::CallsOff { code, asked_for_all }
                 if answer == Answer::True || (answer == Answer::Down && !asked_for_all) =>
             {
-                next.called_off = *asked_for_all || (answer == Answer::True && !all.world.bills());
+                let shows_none = answer == Answer::True && !all.world.bills();
+                next.called_off = self.claim_holds(all) && (*asked_for_all || shows_none);
                 next.sup = Sup::Ended(*code);
                 return Some(next);
             }
@@ -219,6 +238,45 @@ impl Run {
             next.was_off &= matches!(to, State::SeenOff { .. });
             next.sup = Sup::Lives { state: to, effect, moment };
         }
+        Some(next)
+    }
+
+    /// Whether the run's claim on the fuse is the last: it made the first one.
+    fn claim_holds(&self, all: &All) -> bool {
+        let claim = |text: &str| serde_json::from_str::<Claim>(text).expect("a claim");
+        let last = match all.another {
+            Another::None => claim("\"run's\""),
+            Another::Claimed(_) | Another::Started => claim("\"another's\""),
+        };
+        (self.machines.is_the_last)(&claim("\"run's\""), Some(&last))
+    }
+
+    /// Another session has the fuse cover what it is about to start, or arms one where none burns. Whoever
+    /// calls off or arms has the turn, so it comes before or after a call-off and not into it.
+    fn claims(&self, mut next: All) -> Option<All> {
+        if next.laptop_is_dead() || (next.called_off && next.fuse_lives()) {
+            return None;
+        }
+        let now = Now { wall: next.world.wall(), monotonic: next.world.steady() };
+        let until = now.wall + chrono::TimeDelta::seconds(i64::from(DUE) * 60);
+        let (fuse, due) = match &next.fuse {
+            Fuse::Burns { state, .. } if state.phase == Phase::Armed => {
+                let extend = deadman::Event::Extend(until);
+                let step = (self.machines.deadman)(state, extend, now, Self::FUSE);
+                // One that fires is not extended, and then nothing is started.
+                let waits = step.effect == deadman::Effect::Wait;
+                let due = next.due.max(next.world.time + DUE);
+                (waits.then_some(Fuse::Burns { state: step.state, effect: step.effect })?, due)
+            }
+            Fuse::Burns { .. } => return None,
+            _ => {
+                let state = deadman::State::armed(until, now);
+                let effect = deadman::Effect::Wait;
+                (Fuse::Burns { state, effect }, next.world.time + DUE)
+            }
+        };
+        (next.fuse, next.due, next.called_off) = (fuse, due, false);
+        next.another = Another::Claimed(next.world.time);
         Some(next)
     }
 
@@ -350,7 +408,7 @@ impl Run {
         };
         let now = Now { wall: next.world.wall(), monotonic: next.world.steady() };
         let step = (self.machines.deadman)(state, event, now, Self::FUSE);
-        if step.state.phase == Phase::Armed && next.world.time >= DUE {
+        if step.state.phase == Phase::Armed && next.world.time >= next.due {
             next.note("the fuse lives past its deadline and does not fire");
         }
         next.fuse = match step.effect {
@@ -372,7 +430,7 @@ impl Run {
     }
 
     fn world(&self, all: &All, bad: Bad) -> Option<All> {
-        // A session that begins when this run is over is not of this model (docs/machines.md).
+        // A pod that somebody starts without podtether has no fuse: only while the run looks after it.
         let begins = matches!(bad, Bad::AnotherPodOfTheName | Bad::PodIsStartedAgain);
         if (begins && !matches!(all.sup, Sup::Lives { .. })) || all.world.time >= FAULTS_END {
             return None;
@@ -389,7 +447,10 @@ impl Run {
                     next.fuse = Fuse::Dead;
                 }
             }
-            Bad::SuperviseIsKilled | Bad::LaptopDies => return None,
+            Bad::AnotherSessionBegins if self.fuse && all.another == Another::None => {
+                return self.claims(next);
+            }
+            Bad::SuperviseIsKilled | Bad::LaptopDies | Bad::AnotherSessionBegins => return None,
             _ => {}
         }
         Some(next)
@@ -405,6 +466,7 @@ impl Run {
             + (8 - u32::from(all.world.bad)) * 4
             + ended(job_ended)
             + ended(all.laptop_is_dead() && !all.world.bills())
+            + ended(all.another == Another::Started)
     }
 
     /// What a path comes to: a stop that was read back, or words and an exit code that say otherwise.
@@ -457,6 +519,8 @@ impl Model for Run {
             sup_ran: false,
             fuse_ran: false,
             called_off: false,
+            due: DUE,
+            another: Another::None,
             launches: 0,
             captured: false,
             whole: false,
@@ -488,6 +552,12 @@ impl Model for Run {
         if all.fuse_lives() && !all.fuse_ran {
             actions.extend(Answer::ALL.map(Action::Deadman));
         }
+        // It sends the start within the minute, or dies.
+        if matches!(all.another, Another::Claimed(at) if all.world.time <= at + 1)
+            && all.world.pods[RUNS].power == Power::Exited
+        {
+            actions.push(Action::AnotherStarts);
+        }
         let sup_waits = !all.sup_lives() || all.sup_ran;
         let fuse_waits = !all.fuse_lives() || all.fuse_ran;
         if sup_waits && fuse_waits {
@@ -510,6 +580,18 @@ impl Model for Run {
                 next.world.time += 1;
                 next.world.clocks_rest = next.world.clocks_rest.saturating_sub(1);
                 (next.sup_ran, next.fuse_ran) = (false, false);
+                next
+            }
+            Action::AnotherStarts => {
+                let mut next = all.clone();
+                next.another = Another::Started;
+                next.world.pods[RUNS].power = Power::Running;
+                if next.world.pods[RUNS].ours && matches!(next.fuse, Fuse::Over(Outcome::Cancelled))
+                {
+                    next.note(
+                        "another session's pod runs, and the fuse that it armed was called off",
+                    );
+                }
                 next
             }
             Action::PodsOwnFuse => {

@@ -44,6 +44,7 @@ pub enum Bad {
     ClockIsSetBack,
     SuperviseIsKilled,
     LaptopDies,
+    AnotherSessionBegins,
 }
 
 /// The world.
@@ -145,7 +146,7 @@ impl World {
                 next.back = SET_BACK;
                 next.clocks_rest = 2;
             }
-            Bad::SuperviseIsKilled | Bad::LaptopDies => {}
+            Bad::SuperviseIsKilled | Bad::LaptopDies | Bad::AnotherSessionBegins => {}
             _ => return None,
         }
         Some(next)

@@ -32,8 +32,6 @@ pub struct Figures {
     pub past_sec: i64,
     /// How often pods that were left alone were held against what the journal had committed.
     pub committed: u64,
-    /// How often they cost more, and by how much at most, in micro-dollars.
-    pub beyond: (u64, i64),
 }
 
 impl Figures {
@@ -46,7 +44,6 @@ impl Figures {
             per_mille: self.per_mille.max(other.per_mille),
             past_sec: self.past_sec.max(other.past_sec),
             committed: self.committed + other.committed,
-            beyond: (self.beyond.0 + other.beyond.0, self.beyond.1.max(other.beyond.1)),
         }
     }
 }
@@ -56,8 +53,8 @@ impl Figures {
 pub struct Bounds {
     said: Vec<Said>,
     given_up: Vec<String>,
-    /// What pods that were left alone cost beyond what the journal had committed, in micro-dollars.
-    pub beyond_the_journal: Option<i64>,
+    /// Whether pods that were left alone were held against what the journal had committed.
+    pub was_committed: bool,
     /// When something kept fuses from acting, from when to when: faults, sleep.
     held_up: Vec<(DateTime<Utc>, DateTime<Utc>)>,
 }
@@ -129,10 +126,7 @@ impl Bounds {
     /// What became of every bound; the first one that was broken, in words.
     pub fn judged(&self, pods: &[SimPod], now: DateTime<Utc>) -> (Figures, Option<String>) {
         let (mut figures, mut broken) = (Figures::default(), None);
-        if let Some(beyond) = self.beyond_the_journal {
-            figures.committed = 1;
-            figures.beyond = (u64::from(beyond > 0), beyond);
-        }
+        figures.committed = u64::from(self.was_committed);
         for said in &self.said {
             let Some(pod) = pods.iter().find(|pod| pod.id == said.pod) else { continue };
             let Some(run) = pod.runs.get(said.run) else { continue };

@@ -75,6 +75,7 @@ impl Pulls for SimPulls {
             missing: if complete { Vec::new() } else { vec!["out.log".to_owned()] },
             warnings: Vec::new(),
             hashed: 3,
+            equal: Vec::new(),
             unchanged: 0,
             unchanged_since: None,
             carrier: Carrier::Rsync,

@@ -156,6 +156,7 @@ impl World {
             ends: None,
             zero_gpus: self.is_wrong(State::ZeroGpus),
             port: u16::try_from(10_000 + self.made % 50_000).unwrap(),
+            is_in_use: self.dice.percent(20),
             watchdog: None,
         }
     }

@@ -1,7 +1,7 @@
 //! The laptop of a campaign, with the fuses that burn on it: it may be switched off and come back, and
 //! a fuse outlives the session that armed it but not the laptop.
 
-use super::promises::{Doing, Op, off_was_said};
+use super::promises::{Doing, Op, a_fuse_was_called_off, off_was_said};
 use super::provider::SimCloud;
 use super::time::LaptopClock;
 use super::world::Shared;
@@ -101,6 +101,9 @@ impl Laptop {
         let mut world = self.world.now();
         let (may, outcome) = (last.pod_may_still_be_running, last.outcome);
         world.say(|| format!("s{FUSE} the fuse of {vehicle} ends: {outcome:?}, {code}"));
+        if outcome == Outcome::Cancelled && !may {
+            a_fuse_was_called_off(&mut world, &record.pod_name);
+        }
         let is_ended_by_itself = outcome != Outcome::Cancelled;
         if may && is_ended_by_itself {
             world.bounds.gave_up(&record.pod_name);

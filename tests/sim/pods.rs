@@ -26,6 +26,8 @@ pub struct Run {
     pub zero_gpus: bool,
     /// Its SSH port, another one each time.
     pub port: u16,
+    /// Whether something that is no job keeps it in use: a terminal, a `.keepalive`.
+    pub is_in_use: bool,
     /// Its own watchdog, once it is armed.
     pub watchdog: Option<SimWatchdog>,
 }

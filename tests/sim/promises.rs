@@ -8,6 +8,24 @@ use podtether::domain::{JobEnd, PodId, Price, Usd, UsdPerHour};
 use podtether::plan::{Change, NewPod};
 use std::time::Duration;
 
+/// A fuse was called off since the vehicle was read off the bill. Whoever arms one or calls one off has the
+/// turn, so whatever another session starts has a fuse of its own; of a pod that somebody else made under
+/// the name nobody can know before a list shows it.
+pub fn a_fuse_was_called_off(world: &mut World, pod_name: &str) {
+    let now = world.truth();
+    let before = now - TimeDelta::minutes(5);
+    let bills = |pod: &&SimPod| match pod.is_ours {
+        true => pod.bills_at(now),
+        false => pod.bills_throughout(before, now),
+    };
+    let found = world.pods.iter().filter(|pod| pod.name == pod_name).find(bills);
+    if let Some(id) = found.map(|pod| pod.id.clone()) {
+        let broken =
+            format!("the laptop's fuse was called off since {pod_name:?} is off, and {id} bills");
+        world.promises.break_one(broken);
+    }
+}
+
 /// What a session is asking podtether for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {

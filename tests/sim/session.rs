@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use podtether::clock::SharedClock;
 use podtether::config::Config;
 use podtether::deadman::{Access, Arming, Telling};
-use podtether::domain::{FuseReport, Price, UnattendedBill, Usd};
+use podtether::domain::{FuseName, FuseReport, FuseState, Price, UnattendedBill, Usd};
 use podtether::error::{Failure, FailureKind, StillBilling};
 use podtether::ledger::Ledger;
 use podtether::ops::{EnsureRequest, PodView, RunJobRequest, StopAll, Surroundings, Tether};
@@ -153,7 +153,12 @@ impl Session {
         let Some(run) = found.and_then(|pod| Some((pod.id.clone(), pod.run_at(now)?.0))) else {
             return;
         };
-        world.bounds.said(run, now, bill, fuses);
+        world.bounds.said(run.clone(), now, bill, fuses);
+        let is_dog =
+            |fuse: &&FuseReport| fuse.name == FuseName::Watchdog && fuse.state == FuseState::Armed;
+        if let Some(within) = fuses.iter().find(is_dog).and_then(|fuse| fuse.stops_within_sec) {
+            super::watchdog::was_told(&mut world, &run.0, run.1, within);
+        }
     }
 
     fn pod_name(&self, vehicle: &str) -> String {

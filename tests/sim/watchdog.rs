@@ -1,5 +1,5 @@
 //! The pod's watchdog: a model of the rules of `remote/idle_watchdog.sh`, of what arms it and what it
-//! tells. It sees jobs, its deadline, the lease and whoever arms it; nobody sits at a terminal here.
+//! tells. It sees jobs, its deadline, the lease, whoever arms it, and on some pods somebody at a terminal.
 
 use super::faults::{Kind, On};
 use super::world::{Effect, World, after};
@@ -93,6 +93,23 @@ pub fn lease(world: &mut World, pod: &PodId, run: usize, args: &[&str]) -> Optio
     Some(format!("{}end=renew_lease.sh\n", report(world, pod, run)))
 }
 
+/// An answer told by when it surely stops its pod. Where something that is no job keeps the pod in use, that
+/// is at the deadline, which waits for the job that lives, and a while for its results.
+pub fn was_told(world: &mut World, pod: &PodId, run: usize, within_sec: u64) {
+    let now = world.truth();
+    let found = world.pods.iter().find(|one| one.id == *pod).and_then(|pod| pod.runs.get(run));
+    let Some(dog) = found.and_then(|run| run.watchdog.as_ref()) else { return };
+    let of_run = |job: &&super::pods::SimJob| job.pod == *pod && job.run == run && job.from <= now;
+    let ends = world.jobs.iter().filter(of_run).map(|job| world.job_end(job));
+    let last = ends.filter(|end| *end > now).max();
+    let latest = last.map_or(dog.deadline, |end| dog.deadline.max(end + GRACE));
+    if after(now, Duration::from_secs(within_sec)) < latest {
+        world.promises.break_one(format!(
+            "the watchdog of {pod} was said to stop it within {within_sec} s, and waits until {latest}"
+        ));
+    }
+}
+
 /// The `watchdog…` lines of every answer.
 pub fn report(world: &World, pod: &PodId, run: usize) -> String {
     let now = world.truth();
@@ -131,10 +148,14 @@ pub fn tick(world: &mut World, pod: &PodId, run: usize, at: DateTime<Utc>) {
     if own.ends.is_some_and(|end| end <= at) {
         return;
     }
+    let is_in_use = own.is_in_use;
     let Some(dog) = &mut own.watchdog else { return };
     (dog.ticks, dog.looked) = (dog.ticks + 1, at);
     if is_live {
-        (dog.used, dog.last_live) = (at, Some(at));
+        dog.last_live = Some(at);
+    }
+    if is_live || is_in_use {
+        dog.used = at;
     }
     let is_leased = dog.lease.is_some_and(|until| until > at);
     let has_left = dog.lease.is_some() && !is_leased;

@@ -143,6 +143,17 @@ pub enum Carrier {
     Tar,
 }
 
+/// A file that is here and the same as on the pod, by SHA-256.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PulledFile {
+    /// Its path relative to the folder, as the pod has it.
+    pub path: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Its SHA-256 in hex.
+    pub sha256: String,
+}
+
 /// What a pull brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullReport {
@@ -160,6 +171,9 @@ pub struct PullReport {
     pub warnings: Vec<String>,
     /// Files that were compared by SHA-256 in this pull and found equal.
     pub hashed: u64,
+    /// All files that were compared by SHA-256, now or by an earlier pull and unchanged since. Those
+    /// whose names are no text are left out.
+    pub equal: Vec<PulledFile>,
     /// Files that neither side has changed since they were compared so by an earlier pull.
     pub unchanged: u64,
     /// When the first of those was compared.

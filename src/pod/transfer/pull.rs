@@ -7,8 +7,8 @@ use super::place::place;
 use super::receive::Receiver;
 use super::rsync_run::Which;
 use super::staging::Staging;
-use super::verified::{Found, Here, Verified};
-use super::{Progress, PullReport, PullRequest, TransferError, room, say};
+use super::verified::{Found, Here, Verified, hex};
+use super::{Progress, PullReport, PullRequest, PulledFile, TransferError, room, say};
 use crate::clock::{Clock as _, SystemClock};
 use crate::pod::Shell;
 use std::collections::BTreeSet;
@@ -136,6 +136,7 @@ pub async fn pull(
         missing: Vec::new(),
         warnings,
         hashed: 0,
+        equal: Vec::new(),
         unchanged: 0,
         unchanged_since: None,
         carrier,
@@ -149,6 +150,7 @@ pub async fn pull(
             report.unchanged += 1;
             let since = report.unchanged_since.unwrap_or(known.verified_at);
             report.unchanged_since = Some(since.min(known.verified_at));
+            report.equal.extend(known.told());
             now_verified.keep(known);
         }
         for (path, seen) in &checked.equal {
@@ -157,6 +159,11 @@ pub async fn pull(
                 continue;
             };
             report.hashed += 1;
+            report.equal.extend(path.to_str().map(|path| PulledFile {
+                path: path.to_owned(),
+                bytes: *size,
+                sha256: hex(hash),
+            }));
             // It has been renamed into place since, or has not been touched.
             let now = Here::of(&here.path(path)).ok();
             let Some(now) = now.filter(|now| seen == now || seen.is_renamed(now)) else { continue };

@@ -2,6 +2,7 @@
 //! change of either side is known. It saves reading every byte on both sides at every pull, and it is
 //! what a pull leaves behind as its manifest.
 
+use super::PulledFile;
 use super::manifest::{Manifest, Stamp};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,19 @@ pub(super) struct Known {
     pub(super) verified_at: DateTime<Utc>,
     there: Stamp,
     here: Here,
+}
+
+impl Known {
+    /// The file as a report tells of it; none when its name is no text.
+    pub(super) fn told(&self) -> Option<PulledFile> {
+        let path = self.path.to_str()?.to_owned();
+        Some(PulledFile { path, bytes: self.size, sha256: self.sha256.clone() })
+    }
+}
+
+/// A hash as text.
+pub(super) fn hex(hash: &[u8; 32]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The first line of the file.
@@ -132,7 +146,7 @@ impl Verified {
         let known = Known {
             path: found.path.to_owned(),
             size: found.size,
-            sha256: found.hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            sha256: hex(found.hash),
             verified_at: now,
             there: found.there.clone(),
             here: found.here,

@@ -1,6 +1,6 @@
 //! The fuse where the verbs arm it by themselves.
 
-use super::{arm, ended, pid_of, record, status, word};
+use super::{arm, deadman, ended, pid_of, record, status, word};
 use crate::flows::fixture::{Fixture, POD, VEHICLE, ensure};
 use crate::flows::signals::WAITS;
 use crate::flows::supervised::Run;
@@ -159,4 +159,30 @@ async fn a_fuse_armed_by_hand_for_longer_stays_as_it_is() {
     };
     tether.run_job(&job).await.unwrap();
     assert!((fire_at(&fixture) - before).num_seconds().abs() <= 1);
+}
+
+/// A22: a session that begins while another one stops the pod has the fuse cover what it is about to start.
+/// The one that has read the pod back keeps its hands off it then, and says so; a person's word ends it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fuse_that_another_session_has_extended_is_not_called_off() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await.arming_fuses();
+    fixture.running(&tether).await;
+    let mut run = Run::of(&fixture, WAITS, &[]);
+    run.says("launched:").await;
+    assert_eq!(
+        arm(&fixture, "0.5", &[]).code,
+        0,
+        "it fires later already, and is relied on all the same"
+    );
+    std::fs::write(fixture.volume().join("go"), "").unwrap();
+    let outcome = run.end().await;
+    assert_eq!(outcome.code, 0, "{outcome:#?}");
+    assert!(outcome.stderr.contains("another session has armed or extended"), "{}", outcome.stderr);
+    assert_eq!(fixture.status().await, "EXITED");
+    assert_eq!(word(&status(&fixture)), ("armed".into(), 0));
+    assert!(super::lives(pid_of(&record(&fixture))));
+    let by_hand = deadman(&fixture, &["cancel", "--vehicle", VEHICLE, "--json"]);
+    assert_eq!(by_hand.code, 0, "{by_hand:?}");
+    assert_eq!(word(&status(&fixture)), ("cancelled".into(), 0));
 }

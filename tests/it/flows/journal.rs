@@ -6,7 +6,7 @@ use podtether::apply::Settings;
 use podtether::domain::Usd;
 use podtether::error::{FailureKind, StillBilling};
 use podtether::ledger::{Action, Event, Ledger};
-use podtether::ops::{EnsureStatus, PodState, RunJobRequest, StopStatus};
+use podtether::ops::{EnsureStatus, PodState, RunJobAnswer, RunJobRequest, StopStatus, Tether};
 use std::time::Duration;
 
 fn open_intents(fixture: &Fixture) -> usize {
@@ -164,27 +164,17 @@ async fn two_sessions_at_once_launch_one_job() {
     assert_eq!(failure.kind, FailureKind::Refused, "{failure:?}");
 }
 
-/// F04: a session died with the launch of a job sent and not begun. The next launch calls it off, shows
-/// that in its dry run, and gives back what was held for it; whatever arrives late starts nothing.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_launch_that_a_dead_session_left_on_its_way_is_called_off_by_the_next() {
-    let fixture = Fixture::new();
-    let tether = fixture.tether().await;
-    let pod = fixture.running(&tether).await.pod.unwrap().id;
-    let request = RunJobRequest {
-        name: "train".to_owned(),
-        command: "sleep 1000".to_owned(),
-        ..RunJobRequest::default()
-    };
-    let plan = RunJobRequest { dry_run: true, ..request.clone() };
-    let left = tether.run_job(&plan).await.unwrap();
-    let (launch, placed) = left.plan.as_ref().unwrap().split_last().unwrap();
-    let command = |step: &podtether::ops::StepView| step.command.clone().unwrap();
-    assert_eq!(placed.len(), 4);
-    // What the dead session had done by then.
+/// What a session leaves that died with the last command of this launch sent and not arrived; its plan.
+pub async fn left_on_its_way(
+    fixture: &Fixture,
+    tether: &Tether,
+    dry: &RunJobRequest,
+) -> RunJobAnswer {
+    let left = tether.run_job(dry).await.unwrap();
     let folder = fixture.volume().join("jobs").join(&left.job_id);
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("cmd.sh"), "touch late\n").unwrap();
+    let pod = tether.pod_status(None).await.unwrap().pod.unwrap().id;
     let action = Action::LaunchJob {
         pod,
         job: left.job_id.clone(),
@@ -196,6 +186,27 @@ async fn a_launch_that_a_dead_session_left_on_its_way_is_called_off_by_the_next(
     let vehicle = VEHICLE.to_owned();
     let intend = |id| Event::Intend { id, vehicle, action, micros_per_hour: Some(690_000) };
     fixture.ledger().intend(intend).unwrap();
+    left
+}
+
+/// F04: a session died with the launch of a job sent and not begun. The next launch calls it off, shows
+/// that in its dry run, and gives back what was held for it; whatever arrives late starts nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_launch_that_a_dead_session_left_on_its_way_is_called_off_by_the_next() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let request = RunJobRequest {
+        name: "train".to_owned(),
+        command: "sleep 1000".to_owned(),
+        ..RunJobRequest::default()
+    };
+    let plan = RunJobRequest { dry_run: true, ..request.clone() };
+    let left = left_on_its_way(&fixture, &tether, &plan).await;
+    let (launch, placed) = left.plan.as_ref().unwrap().split_last().unwrap();
+    let command = |step: &podtether::ops::StepView| step.command.clone().unwrap();
+    assert_eq!(placed.len(), 4);
+    let folder = fixture.volume().join("jobs").join(&left.job_id);
 
     let shown = tether.run_job(&plan).await.unwrap().plan.unwrap();
     assert!(command(&shown[0]).contains("call_off_launch.sh"), "{shown:?}");

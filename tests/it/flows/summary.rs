@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// The keys of a summary, in every run (contract, section 11), and what each may be: `b` a truth value,
 /// `n` a number, `s` a text, `o` an object, `a` a list, `0` null.
-const KEYS: [(&str, &str); 31] = [
+const KEYS: [(&str, &str); 32] = [
     ("adopted_after_launch_timeout", "b"),
     ("capture_complete", "b"),
     ("cloud", "s"),
@@ -19,6 +19,7 @@ const KEYS: [(&str, &str); 31] = [
     ("errors", "a"),
     ("exit_code", "n0"),
     ("force_stopped", "b"),
+    ("fuse_claim", "s0"),
     ("job_id", "s0"),
     ("latest_metrics", "o0"),
     ("max_wait_sec", "n0"),

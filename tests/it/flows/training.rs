@@ -3,6 +3,7 @@
 
 use super::dry_run::{commands_since, words};
 use super::fixture::{Fixture, VEHICLE};
+use super::seeing::run;
 use super::supervised::Run;
 use podtether::error::{Failure, FailureKind};
 use podtether::ops::{
@@ -157,7 +158,7 @@ async fn a_training_is_edited_run_and_recorded_and_its_dry_run_is_what_arrives()
     assert_eq!(planned.gates.len(), 6, "{:?}", planned.gates);
     let estimate = planned.estimate.clone().unwrap();
     // 0.17 s each, and a minute before.
-    assert_eq!((estimate.iterations, estimate.sec), (2500, 485));
+    assert_eq!((estimate.iterations, estimate.sec), (Some(2500), 485));
     assert!(estimate.usd.unwrap() < planned.worst_case_usd);
     assert!(!planned.worst_case.is_empty());
 
@@ -363,14 +364,56 @@ async fn what_is_wrong_is_refused_by_name_and_nothing_changes_on_the_pod() {
     scene.write("markers/patched", "");
     let why =
         RunJobRequest { kind: JobKind::Training(choice("curee", "1")), ..RunJobRequest::default() };
-    let why = scene.tether.why(&WhyRequest::Run(why)).await.unwrap();
+    let why = scene.tether.why(&WhyRequest::Run(Box::new(why))).await.unwrap();
     assert_eq!((why.call, why.would_pass), ("launch_training", false));
     assert!(why.to_pass[0].contains("/markers/patched is there"), "{:?}", why.to_pass);
     fs::remove_file(scene.at("markers/patched")).unwrap();
+    why_of_a_saved_plan(&scene).await;
 
     assert_eq!(scene.env_py(), ENV_PY);
     assert_eq!(snapshot(&scene), at_first);
     assert!(!scene.at("jobs").exists());
+}
+
+/// A saved dry run stays a training: its gates and edits are told, and without a pod what is not known.
+async fn why_of_a_saved_plan(scene: &Scene) {
+    let choice = TrainingChoice {
+        seed: Some("9".to_owned()),
+        extra_args: "--max_iterations 2".to_owned(),
+        ..choice("curee", "1")
+    };
+    let dry = LaunchTrainingRequest { dry_run: true, ..launch(choice) };
+    let planned = scene.launch(&dry).await;
+    let plan = scene.fixture.path("plan.json");
+    fs::write(&plan, serde_json::to_string(&planned).unwrap()).unwrap();
+    let ran = run(&scene.fixture, &["why", plan.to_str().unwrap()], &[]).await;
+    assert_eq!((ran.code, &ran.json["call"]), (0, &"launch_training".into()), "{}", ran.json);
+    let told = &ran.json["training"];
+    assert_eq!(told["command"].as_str(), planned.command.as_deref());
+    assert_eq!((&told["level"], &told["seed"]), (&"DR_1".into(), &9.into()));
+    assert_eq!(told["edits"][0]["from_level"], "DR_2");
+    assert!(told["gates"].as_array().unwrap().iter().all(|gate| gate["holds"] == true), "{told}");
+    assert_eq!((&told["estimate"]["sec"], &told["estimate"]["runs"]), (&60.into(), &0.into()));
+    assert!(told.get("not_known").is_none());
+
+    // Without the pod: what this computer holds is known, the rest is said not to be.
+    let other = Fixture::with(TRAININGS);
+    fs::write(other.path("vehicle.yaml"), VEHICLE_YAML.replace("0.0227", "0.9")).unwrap();
+    let ran = run(&other, &["why", plan.to_str().unwrap()], &[]).await;
+    assert_eq!(ran.code, 2, "{}", ran.json);
+    let told = &ran.json["training"];
+    let holds = |what: &str| {
+        let mut gates = told["gates"].as_array().unwrap().iter();
+        let gate = gates.find(|gate| gate["what"].as_str().unwrap().contains(what));
+        gate.unwrap_or_else(|| panic!("{what}: {told}"))["holds"].clone()
+    };
+    assert_eq!(holds("markers/patched is not there"), Value::Null);
+    assert_eq!(holds("holds a known level"), Value::Null);
+    assert_eq!(holds("body.volume"), Value::from(false));
+    assert_eq!(holds("levels.small"), Value::from(true));
+    assert!(told["not_known"].as_str().unwrap().contains("no running pod"), "{told}");
+    let ways = ran.json["to_pass"].to_string();
+    assert!(ways.contains("ensure_pod") && ways.contains("body.volume"), "{ways}");
 }
 
 /// F04, and an edit in between: the file is compared before it is replaced, and a step that is made again

@@ -65,5 +65,7 @@ fn a_training_is_launched_by_its_name_level_and_seed() {
     assert_eq!(ended["state"], "succeeded", "{ended}");
     assert_eq!(ended["log_tail"], "small --noise=0.10 1 a b c\n.podtether");
     assert_eq!(ended["meta"]["provenance"]["training"]["level"], "small", "{ended}");
+    // By what the client calls itself.
+    assert_eq!(ended["meta"]["provenance"]["agent"], "lines", "{ended}");
     client.call("stop_pod", json!({"vehicle": "glider"}));
 }

@@ -3,6 +3,7 @@
 
 use super::{checkout, drop_in, of_repository};
 use crate::flows::fixture::{Fixture, VEHICLE};
+use crate::flows::journal::left_on_its_way;
 use podtether::domain::JobState;
 use podtether::error::{FailureKind, StillBilling};
 use podtether::ops::{
@@ -165,6 +166,28 @@ async fn a_changed_tree_and_a_live_job_refuse_the_patches() {
     assert!(tether.apply_bluerov_patches(forced).await.unwrap().changed);
     fs::write(fixture.volume().join("go"), "").unwrap();
     ended(&fixture, &tether, &id).await;
+}
+
+/// F04: a launch that a dead session left on its way would start in the middle of the patches: it is called
+/// off first, in the dry run too.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_patches_call_off_a_launch_of_unknown_outcome() {
+    let fixture = Fixture::new();
+    let tether = with_checkout(&fixture, "").await;
+    let launch = RunJobRequest {
+        name: "train".to_owned(),
+        command: "sleep 1000".to_owned(),
+        dry_run: true,
+        ..RunJobRequest::default()
+    };
+    let left = left_on_its_way(&fixture, &tether, &launch).await;
+    let plan = tether.apply_bluerov_patches(DRY).await.unwrap().plan.unwrap();
+    let first = plan[0].command.as_ref().unwrap();
+    assert!(first.contains("call_off_launch.sh") && first.contains(&left.job_id), "{first}");
+    assert!(tether.apply_bluerov_patches(REAL).await.unwrap().changed);
+    assert!(fixture.volume().join("jobs").join(&left.job_id).join("called_off").exists());
+    let plan = tether.apply_bluerov_patches(DRY).await.unwrap().plan.unwrap();
+    assert_eq!(plan.len(), 3, "it is known now: {plan:#?}");
 }
 
 /// The setup is a job with its own ceiling, its files beside it, and nobody to ask; its last step shows.
