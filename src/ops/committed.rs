@@ -300,9 +300,12 @@ mod tests {
                 },
                 spend: Spend {
                     spent: Spent::Known(self.spent()),
-                    committed: committed(&Book::of(&self.entries), at(self.minute), |_| {
-                        BOOT + ALONE
-                    }),
+                    committed: committed(
+                        &Book::of(&self.entries),
+                        at(self.minute),
+                        |_| BOOT + ALONE,
+                        |_| None,
+                    ),
                     boots: RecentBoots::default(),
                     window_left: None,
                     fuse: Fuse::Unproven { allowance: ALONE },
