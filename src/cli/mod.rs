@@ -43,7 +43,7 @@ enum Command {
     /// Serve the MCP tools on stdin and stdout.
     Mcp(mcp_cmd::McpArgs),
     /// Run a job under supervision: launch, follow, capture, stop, read back.
-    Supervise(supervise::SuperviseArgs),
+    Supervise(Box<supervise::SuperviseArgs>),
     /// Follow a job's log and page on failure, plateau and stall; changes nothing.
     Watch(watch::WatchArgs),
     /// The laptop's fuse: stops a pod at a deadline, whatever became of who armed it.

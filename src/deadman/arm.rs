@@ -236,7 +236,7 @@ pub async fn cancel(
 /// A fuse takes a question before it answers it: until then a look, which takes its lock for an instant,
 /// has nothing to see but that it may be gone.
 fn is_worth_a_look(folder: &Path, waited: Duration) -> bool {
-    !seat::is_asked(folder) || waited.as_millis() % 500 == 0
+    !seat::is_asked(folder) || waited.as_millis().is_multiple_of(500)
 }
 
 async fn turn(folder: &Path) -> Result<Seat, ArmError> {
