@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # What a launch of a training must know of the pod's files.
-# usage: recipe_look.sh <seconds> <max bytes> [marker <path> | file <path> | same <path> <path> | runs <folder> | since <folder> <name>]...
+# usage: recipe_look.sh <seconds> <max bytes> [marker <path> | file <path> | sha256 <path> | same <path> <path> | runs <folder> | since <folder> <name>]...
 # Answers in the order in which it was asked:
 #   marker=yes|no              whether there is such a file
 #   file=b64:<base64>          its content; or file=absent, file=unreadable, file=large
+#   sha256=<hex>              of its content; or sha256=absent, sha256=unreadable
 #   same=yes|other|absent      whether both paths lead to one and the same file
 #   runs=<count>               folders in a folder, 0 when it is not there; last of their names in run=<base64>
 #   since=<count> <n>          the same, and n names that come after a name, at most 16, each in new=<base64>
@@ -24,6 +25,21 @@ tell_file() {
   else
     echo file=unreadable
   fi
+}
+
+tell_sha256() {
+  local hash
+  if [ ! -e "$1" ]; then
+    echo sha256=absent
+  elif [ ! -f "$1" ] || ! hash=$(sha256_of "$1") || [ "${#hash}" -ne 64 ]; then
+    echo sha256=unreadable
+  else
+    echo "sha256=$hash"
+  fi
+}
+
+sha256_of() {
+  if command -v sha256sum >/dev/null; then sha256sum <"$1"; else shasum -a 256 <"$1"; fi 2>/dev/null | cut -c 1-64
 }
 
 tell_runs() {
@@ -53,6 +69,7 @@ look() {
     case $1 in
       marker) if [ -e "$2" ]; then echo marker=yes; else echo marker=no; fi ;;
       file) tell_file "$2" ;;
+      sha256) tell_sha256 "$2" ;;
       same)
         if [ ! -e "$2" ] || [ ! -e "${3:-}" ]; then
           echo same=absent

@@ -6,6 +6,7 @@
 //! and `pod`. `domain`, `plan`, `guard` and every `state.rs` are pure; `tests/arch.rs` holds that.
 
 pub mod apply;
+pub mod chain;
 pub mod cli;
 pub mod clock;
 pub mod cloud;

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand with its arguments and its rendering, no behaviour.
 
 mod audit;
+mod campaign;
 mod deadman;
 mod deadman_fuse;
 mod deadman_timer;
@@ -42,7 +43,7 @@ enum Command {
     /// Serve the MCP tools on stdin and stdout.
     Mcp(mcp_cmd::McpArgs),
     /// Run a job under supervision: launch, follow, capture, stop, read back.
-    Supervise(supervise::SuperviseArgs),
+    Supervise(Box<supervise::SuperviseArgs>),
     /// Follow a job's log and page on failure, plateau and stall; changes nothing.
     Watch(watch::WatchArgs),
     /// The laptop's fuse: stops a pod at a deadline, whatever became of who armed it.

@@ -2,23 +2,24 @@
 
 use super::open::{self, ConfigArgs};
 use super::progress::Progress;
-use super::{logging, print, signals};
+use super::{campaign, logging, print, signals};
 use crate::apply::{OffSettings, Settings};
 use crate::domain::{Label, LabelError, Labels, join_quoted};
 use crate::error::{Failure, StillBilling};
 use crate::notify::Notifier;
-use crate::ops::{self, JobKind, RunJobRequest, Tether, TrainingChoice};
+use crate::ops::{self, JobKind, RunJobRequest, Start, Tether, TrainingChoice};
 use crate::supervise::{self, Event, Note, Options, ResumeOptions, Summary};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
 
 /// Arguments of `podtether supervise`.
 #[derive(Debug, clap::Args)]
 pub struct SuperviseArgs {
     #[command(flatten)]
-    config: ConfigArgs,
+    pub(super) config: ConfigArgs,
     /// The vehicle; the config's default when left out.
     #[arg(long)]
     vehicle: Option<String>,
@@ -35,10 +36,10 @@ pub struct SuperviseArgs {
     #[arg(long, value_name = "WORDS", requires = "training", allow_hyphen_values = true)]
     extra_args: Option<String>,
     /// The job's name.
-    #[arg(long, value_name = "NAME", required_unless_present_any = ["resume", "training"])]
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["resume", "training", "chain"])]
     job_name: Option<String>,
     /// The command that the job runs, by bash.
-    #[arg(long, required_unless_present_any = ["resume", "training"])]
+    #[arg(long, required_unless_present_any = ["resume", "training", "chain"])]
     command: Option<String>,
     /// The folder to run in; the volume's mount path when left out.
     #[arg(long)]
@@ -49,7 +50,7 @@ pub struct SuperviseArgs {
     max_runtime_sec: Option<i64>,
     /// How often the job is looked at, in seconds. Its end is noticed within 2 s all the same.
     #[arg(long, value_name = "SEC", default_value_t = 45, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    interval: u64,
+    pub(super) interval: u64,
     /// How long it is followed at most, in seconds; the ceiling, 60 s and the backstop when left out.
     #[arg(long, value_name = "SEC", value_parser = clap::value_parser!(u64).range(1..=700_000))]
     max_wait: Option<u64>,
@@ -61,7 +62,7 @@ pub struct SuperviseArgs {
     no_stop: bool,
     /// A folder below the mount path to pull, while the job runs and at the end; `none` pulls only the
     /// job's own folder. Of a training its logs.root when left out.
-    #[arg(long, value_name = "DIR", required_unless_present_any = ["resume", "training"])]
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["resume", "training", "chain"])]
     sync_subdir: Option<String>,
     /// What the run belongs together with; the config's labels.group when left out.
     #[arg(long, value_name = "LABEL", value_parser = label)]
@@ -82,20 +83,38 @@ pub struct SuperviseArgs {
         "sync_subdir", "group", "agent", "force", "summary_path",
     ])]
     resume: Option<PathBuf>,
+    /// Run the campaign of this file, link by link, or go on with it: links that are done are skipped.
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "vehicle", "training", "job_name", "command", "workdir", "max_runtime_sec", "max_wait", "backstop",
+        "no_stop", "sync_subdir", "force", "summary_path", "resume",
+    ])]
+    pub(super) chain: Option<PathBuf>,
+    /// Of --chain: print every link with its worst case and the sum against the budget; change nothing.
+    #[arg(long, requires = "chain")]
+    pub(super) dry_run: bool,
+    /// Of --chain: run this link again, whatever is recorded of it; may be given several times.
+    #[arg(long, value_name = "LINK", requires = "chain")]
+    pub(super) again: Vec<String>,
+    /// How long to wait before a link that made no job is tried again, in seconds.
+    #[arg(long, value_name = "SEC", hide = true, default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=3600))]
+    pub(super) rest_sec: u64,
     /// How long one stop at the end is waited for, in seconds; it is asked several times over.
     #[arg(long, value_name = "SEC", hide = true, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
     stop_budget_sec: u64,
     /// How often results are pulled while the job runs, in seconds, at most.
     #[arg(long, value_name = "SEC", hide = true, default_value_t = supervise::PULL_EVERY.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pull_every_sec: u64,
+    pub(super) pull_every_sec: u64,
     /// Print the summary as JSON on stdout.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Runs it: 0 succeeded and stop confirmed, 1 anything else, 2 refusal or usage, 6 the pod may still
 /// be running.
 pub fn run(args: &SuperviseArgs) -> u8 {
+    if let Some(file) = &args.chain {
+        return campaign::run(args, file);
+    }
     match open::block_on(supervised(args)) {
         Ok(Ok(summary)) => {
             if args.json {
@@ -120,7 +139,33 @@ async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
     let _log = logging::start(&start.env);
     // From the first moment on, so that an early Ctrl-C is not a sudden death.
     let (leave, mut signals) = signals::for_supervise();
-    let (tether, secrets) = ops::open(&start, open::clock()).await?;
+    let (tether, notifier) = opened(args, &start).await?;
+    shown(&leave, async |tell| match &args.resume {
+        Some(summary) => {
+            let options = ResumeOptions {
+                summary: summary.clone(),
+                vehicle: args.vehicle.clone(),
+                interval: Duration::from_secs(args.interval),
+                pull_every: Duration::from_secs(args.pull_every_sec),
+                notifier,
+            };
+            let run = supervise::resume(&tether, &options, &mut signals, tell);
+            run.await.map(|(summary, _)| summary)
+        }
+        None => {
+            let options = options(args, &tether, notifier);
+            Ok(supervise::run(&tether, &options, &mut signals, tell).await.0)
+        }
+    })
+    .await
+}
+
+/// podtether at work, arming fuses, and who is told.
+pub(super) async fn opened(
+    args: &SuperviseArgs,
+    start: &Start,
+) -> Result<(Tether, Notifier), Failure> {
+    let (tether, secrets) = ops::open(start, open::clock()).await?;
     let notifier = Notifier::new(tether.config(), &start.env, &secrets);
     let tether = tether.arming_fuses().with_settings(Settings {
         off: OffSettings {
@@ -129,6 +174,14 @@ async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
         },
         ..Settings::default()
     });
+    Ok((tether, notifier))
+}
+
+/// Goes with a run to its end and shows what it tells.
+pub(super) async fn shown<T>(
+    leave: &UnboundedSender<Event>,
+    run: impl AsyncFnOnce(&mut (dyn FnMut(Note) + Send)) -> T,
+) -> T {
     let progress = Mutex::new(Progress::new());
     let shown = || progress.lock().unwrap_or_else(PoisonError::into_inner);
     let is_live = shown().is_live();
@@ -141,25 +194,7 @@ async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
             let _ = leave.send(Event::Leave);
         }
     };
-    let mut run = pin!(async {
-        match &args.resume {
-            Some(summary) => {
-                let options = ResumeOptions {
-                    summary: summary.clone(),
-                    vehicle: args.vehicle.clone(),
-                    interval: Duration::from_secs(args.interval),
-                    pull_every: Duration::from_secs(args.pull_every_sec),
-                    notifier,
-                };
-                let run = supervise::resume(&tether, &options, &mut signals, &mut tell);
-                run.await.map(|(summary, _)| summary)
-            }
-            None => {
-                let options = options(args, &tether, notifier);
-                Ok(supervise::run(&tether, &options, &mut signals, &mut tell).await.0)
-            }
-        }
-    });
+    let mut run = pin!(run(&mut tell));
     let mut tick = tokio::time::interval(Duration::from_secs(1));
     let outcome = loop {
         tokio::select! {

@@ -1,9 +1,11 @@
 //! Every key of the file in one table: its name, what it may hold and what it means. The reader,
 //! the suggestions and the JSON Schema are all made from it.
 
+mod campaign;
 mod training;
 
 use super::value::{self, Check};
+pub(super) use campaign::{CAMPAIGN, LINK, PIN, WORK};
 pub(super) use training::{CHECK, EDIT, LEVEL, TRAINING};
 
 /// What a key may hold.
@@ -27,6 +29,8 @@ pub(super) enum Kind {
     Words,
     /// Two numbers, `[lowest, highest]`; their texts are kept.
     Range,
+    /// The same, or this word.
+    RangeOr(&'static str),
     /// A list of mappings with these keys.
     Items(&'static [Key]),
     /// A mapping from names to mappings with these keys.

@@ -5,6 +5,7 @@
 //! layer may loosen another's. A key that is not known is an error, since a misspelt limit is no
 //! limit; everything that is wrong is told at once, with line, key, value and what would do.
 
+mod campaign;
 mod composite;
 mod cross_check;
 mod declared;
@@ -24,6 +25,7 @@ mod value;
 mod workload;
 mod yaml;
 
+pub use campaign::load as load_campaign;
 pub use cross_check::{CheckError, cross_check};
 pub use env::{API_KEY, Environment, VARIABLES, Variable, WEBHOOK_URL};
 pub use error::{ConfigError, Problem};
@@ -108,6 +110,12 @@ const MAX_BYTES: u64 = 1 << 20;
 /// # Errors
 /// [`ConfigError`] with everything that is wrong in the file.
 pub fn load(path: &Path, env: &Environment) -> Result<Config, ConfigError> {
+    let (text, path) = text_of_file(path, "name a podtether.yaml")?;
+    resolve::config(&text, &path, env)
+}
+
+/// A file of settings as text, and its absolute path.
+fn text_of_file(path: &Path, too_large: &'static str) -> Result<(String, PathBuf), ConfigError> {
     use std::io::Read as _;
     let unreadable = |reason: String, fix| ConfigError::Unreadable {
         path: path.to_owned(),
@@ -122,11 +130,11 @@ pub fn load(path: &Path, env: &Environment) -> Result<Config, ConfigError> {
         .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
         .map_err(|e| unreadable(e.to_string(), "mend the path or the file's permissions"))?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(unreadable("it is larger than 1 MiB".to_owned(), "name a podtether.yaml"));
+        return Err(unreadable("it is larger than 1 MiB".to_owned(), too_large));
     }
     let text = String::from_utf8(bytes)
         .map_err(|_| unreadable("it is not UTF-8 text".to_owned(), "save it as UTF-8"))?;
-    resolve::config(&text, &path_of_file, env)
+    Ok((text, path_of_file))
 }
 
 impl Config {

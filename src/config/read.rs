@@ -225,6 +225,11 @@ fn check(node: &Node, key: &Key) -> Result<Value, Wrong> {
             Some((low, high)) => Ok(Value::Range(low, high)),
             None => unfit("is not two numbers, the lower one first"),
         },
+        Kind::RangeOr(word) => match (composite::range(node), text_of(node)) {
+            (Some((low, high)), _) => Ok(Value::Range(low, high)),
+            (None, Some(text)) if text == word => Ok(Value::Text(text.to_owned())),
+            _ => unfit(&format!("is neither two numbers, the lower one first, nor {word}")),
+        },
         Kind::Items(_) => match &node.value {
             yaml::Value::List(items) => Ok(Value::Items(items.clone())),
             _ => unfit("is not a list"),

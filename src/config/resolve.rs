@@ -56,7 +56,7 @@ pub(super) fn config(text: &str, path: &Path, env: &Environment) -> Result<Confi
     }
 }
 
-fn parsed(text: &str, path: &Path) -> Result<Node, ConfigError> {
+pub(super) fn parsed(text: &str, path: &Path) -> Result<Node, ConfigError> {
     yaml::parse(text).map_err(|error| ConfigError::Syntax {
         path: path.to_owned(),
         line: error.line,

@@ -78,15 +78,18 @@ fn one(key: &Key) -> Value {
                 {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1},
             ],
         }),
-        Kind::Range => json!({
-            "type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2,
-        }),
+        Kind::Range => range(),
+        Kind::RangeOr(word) => json!({"oneOf": [range(), {"const": word}]}),
         Kind::Items(keys) => json!({"type": "array", "items": inner(keys)}),
         Kind::Named(keys) => json!({"type": "object", "additionalProperties": inner(keys)}),
         Kind::Mapping => json!({"type": "object"}),
     };
     property["description"] = json!(key.meaning);
     property
+}
+
+fn range() -> Value {
+    json!({"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2})
 }
 
 fn inner(keys: &'static [Key]) -> Value {

@@ -116,6 +116,57 @@ pub(super) fn true_or_false(text: &str) -> Result<(), Fault> {
     }
 }
 
+/// A key that is only ever switched on: leaving it out is the other way.
+pub(super) fn is_true(text: &str) -> Result<(), Fault> {
+    match text {
+        "true" => Ok(()),
+        _ => Err(fault("is not true", "write true, or leave the key out")),
+    }
+}
+
+/// A command of one line or many.
+pub(super) fn script(text: &str) -> Result<(), Fault> {
+    if text.trim().is_empty() {
+        return Err(fault("is empty", "give a command"));
+    }
+    if text.contains('\0') {
+        return Err(fault("contains a NUL byte", "leave it out"));
+    }
+    Ok(())
+}
+
+/// The hash of a file.
+pub(super) fn sha256(text: &str) -> Result<(), Fault> {
+    let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    if text.len() == 64 && text.bytes().all(is_hex) {
+        return Ok(());
+    }
+    Err(fault(
+        "is not a SHA-256",
+        "write its 64 lower-case hexadecimal digits, as sha256sum or shasum -a 256 print them",
+    ))
+}
+
+/// A number of lines, or one for each iteration.
+pub(super) fn iterations_or_count(text: &str) -> Result<(), Fault> {
+    let is_count = text.parse::<u32>().is_ok_and(|count| count > 0);
+    if is_count || text == "iterations" {
+        return Ok(());
+    }
+    Err(fault("is neither a number from 1 nor iterations", "write for example iterations"))
+}
+
+/// What becomes of the pod at a stop point.
+pub(super) fn pause(text: &str) -> Result<(), Fault> {
+    match text {
+        "true" | "stop" | "leave" => Ok(()),
+        _ => Err(fault(
+            "is no way to pause",
+            "write stop to take the pod off the bill, or leave to leave it running",
+        )),
+    }
+}
+
 /// The shape of a webhook. Its address is a secret: whoever has it can write, and read at ntfy.
 pub(super) fn webhook(text: &str) -> Result<(), Fault> {
     match WebhookShape::parse(text) {

@@ -1,6 +1,7 @@
 //! The field's words as types. Pure: no I/O, no clock, no environment, no randomness.
 
 mod budget_window;
+mod campaign;
 mod command;
 mod data_center;
 mod fuse;
@@ -21,6 +22,9 @@ mod vehicle;
 mod volume;
 
 pub use budget_window::BudgetWindow;
+pub use campaign::{
+    Campaign, ExpectedReward, Link, LinkEnd, LinkExpected, Pin, PinnedFile, RewardLines, Work,
+};
 pub use command::{RemoteCommand, Script, join_quoted, split_words};
 pub use data_center::DataCenterId;
 pub use fuse::{

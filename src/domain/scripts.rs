@@ -22,8 +22,9 @@ pub const JOB_WRAPPER: Script = script!("job_wrapper.sh", "identity.sh", "clock.
 pub const STOP_POD: Script = script!("stop_pod.sh", "environment.sh", "curl_key.sh");
 /// `<path> <octal mode> <bytes>`: stdin into a file, all of it or nothing.
 pub const PLACE_FILE: Script = script!("place_file.sh");
-/// `<seconds> <max bytes> [marker <path> | file <path> | same <path> <path> | runs <folder> | since
-/// <folder> <name>]…`: what a launch of a training, and its record, must know of the pod's files.
+/// `<seconds> <max bytes> [marker <path> | file <path> | sha256 <path> | same <path> <path> | runs
+/// <folder> | since <folder> <name>]…`: what a launch of a training, and its record, must know of the
+/// pod's files.
 pub const RECIPE_LOOK: Script = script!("recipe_look.sh", "encoded.sh");
 /// `<path> <sha256 before> <sha256 after> <bytes>`: stdin in place of a file that is still what it was.
 pub const REPLACE_FILE: Script = script!("replace_file.sh");

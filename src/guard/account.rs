@@ -118,7 +118,8 @@ pub(super) fn looked_at(
     limits: &Limits,
 ) -> Option<String> {
     let vehicle = &draft.vehicle;
-    let uses_the_pod = matches!(draft.intent, Intent::EnsurePod | Intent::Launch { .. });
+    let uses_the_pod =
+        matches!(draft.intent, Intent::EnsurePod | Intent::Launch { .. } | Intent::Campaign { .. });
     let created = draft.steps.iter().find_map(|step| match step {
         Step::Cloud(Change::CreatePod(pod)) => Some(pod),
         _ => None,
@@ -240,12 +241,14 @@ pub(super) fn looked_at(
             (Intent::Launch { force: true, .. } | Intent::Patch { force: true }, _) => {
                 Some("force=true: not asked".to_owned())
             }
-            (Intent::Launch { .. } | Intent::Patch { .. }, LiveJobs::Known(jobs)) => {
-                Some(format!("live jobs: {}", list(jobs)))
-            }
-            (Intent::Launch { .. } | Intent::Patch { .. }, LiveJobs::Unknown(why)) => {
-                Some(format!("not known: {why}"))
-            }
+            (
+                Intent::Launch { .. } | Intent::Campaign { .. } | Intent::Patch { .. },
+                LiveJobs::Known(jobs),
+            ) => Some(format!("live jobs: {}", list(jobs))),
+            (
+                Intent::Launch { .. } | Intent::Campaign { .. } | Intent::Patch { .. },
+                LiveJobs::Unknown(why),
+            ) => Some(format!("not known: {why}")),
             _ => None,
         },
         "the_volume_is_healthy" => {
@@ -258,7 +261,8 @@ pub(super) fn looked_at(
                 VolumeHealth::Seen { free: Some(free), .. } => format!("{} MB free", free >> 20),
                 VolumeHealth::Seen { .. } => "looked at when a pod is there".to_owned(),
             };
-            matches!(draft.intent, Intent::Launch { .. }).then(|| format!("{path}: {told}"))
+            let looks = matches!(draft.intent, Intent::Launch { .. } | Intent::Campaign { .. });
+            looks.then(|| format!("{path}: {told}"))
         }
         "the_gates_of_the_training_hold" => match &facts.gates {
             Gates::NotAsked => None,

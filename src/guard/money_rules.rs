@@ -50,6 +50,9 @@ pub(super) fn everything(
 
 /// The pod that a draft puts or keeps on the bill; `None` for one that is yet to be created.
 fn pod_of(draft: &Draft) -> Option<&PodId> {
+    if let Intent::Campaign { pod, .. } = &draft.intent {
+        return Some(pod);
+    }
     draft.steps.iter().find_map(|step| match step {
         Step::Pod(step) => Some(&step.pod),
         Step::Cloud(Change::StartPod(pod)) => Some(pod),
@@ -90,6 +93,15 @@ pub(super) fn a_job_stays_within_max_usd_per_job(
     limits: &Limits,
 ) -> Option<Refusal> {
     let limit = limits.max_usd_per_job.filter(|_| draft.adds.is_some())?;
+    // Of a campaign each job is one: the longest is the dearest.
+    let longest = match draft.intent {
+        Intent::Campaign { longest, end, .. } => {
+            let intent = Intent::Launch { force: false, ceiling: longest, end };
+            Some(Draft { intent, ..draft.clone() })
+        }
+        _ => None,
+    };
+    let draft = longest.as_ref().unwrap_or(draft);
     let sum_of = |draft: &Draft| {
         let mut sum = Sum::default();
         sum.add_worst_case(&WorstCase::of(draft, facts)?.of_the_job());

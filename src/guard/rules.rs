@@ -44,7 +44,7 @@ pub const RULES: &[(&str, Rule)] = &[
 
 /// Whether the draft puts work or money on a pod, so that the pod's shape matters.
 const fn uses_the_pod(draft: &Draft) -> bool {
-    matches!(draft.intent, Intent::EnsurePod | Intent::Launch { .. })
+    matches!(draft.intent, Intent::EnsurePod | Intent::Launch { .. } | Intent::Campaign { .. })
 }
 
 const fn is_stop(draft: &Draft) -> bool {
@@ -222,7 +222,8 @@ fn the_price_is_known_and_under_the_ceiling(
     limits: &Limits,
 ) -> Option<Refusal> {
     let ceiling = limits.max_usd_per_hour;
-    let is_kept = matches!(draft.intent, Intent::Launch { .. }) && ceiling.is_some();
+    let keeps = matches!(draft.intent, Intent::Launch { .. } | Intent::Campaign { .. });
+    let is_kept = keeps && ceiling.is_some();
     let kept = used_pods(draft, facts).filter(|_| is_kept).map(|pod| pod.price);
     draft.adds.into_iter().chain(kept).find_map(|price| match (price, ceiling) {
         (Price::Unknown, _) => Some(Refusal::PriceUnknown),
@@ -254,7 +255,9 @@ fn enough_fuses_are_proven_by_a_drill(
 fn one_live_job_per_pod(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
     let is_asked = matches!(
         draft.intent,
-        Intent::Launch { force: false, .. } | Intent::Patch { force: false }
+        Intent::Launch { force: false, .. }
+            | Intent::Campaign { .. }
+            | Intent::Patch { force: false }
     );
     if !is_asked {
         return None;
@@ -269,7 +272,7 @@ fn one_live_job_per_pod(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refu
 /// D11, E14: a job on a volume that is not there, hangs or is full loses what it writes. `force` does
 /// not help: it allows a second job, not a lost one.
 fn the_volume_is_healthy(draft: &Draft, facts: &Facts, _: &Limits) -> Option<Refusal> {
-    if !matches!(draft.intent, Intent::Launch { .. }) {
+    if !matches!(draft.intent, Intent::Launch { .. } | Intent::Campaign { .. }) {
         return None;
     }
     let why = match &facts.volume_health {

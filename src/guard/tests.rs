@@ -440,3 +440,40 @@ fn terminate_needs_the_vehicle_and_the_verbatim_words() {
     let named = plan::terminate(&vehicle(), true, words, &facts);
     assert!(refusals(named, &facts, &Limits::default()).is_empty());
 }
+
+/// A campaign is held to what a launch is, as one plan: the sum of its links, its longest job, the job
+/// that lives.
+#[test]
+fn a_campaign_is_reviewed_as_one_plan() {
+    let campaign = |links_sec: u64, longest_sec: u32| {
+        let intent = Intent::Campaign {
+            pod: PodId("pod1".into()),
+            links: Duration::from_secs(links_sec),
+            longest: Ceiling::from_secs(longest_sec).unwrap(),
+            end: JobEnd::Supervised {
+                max_wait: None,
+                backstop: Duration::ZERO,
+                capture: Duration::ZERO,
+                stop: Duration::from_secs(600),
+            },
+        };
+        plan::on_pod(&vehicle(), true, intent, Vec::new(), Some(pod().price))
+    };
+    let facts = with_pod(|_| {});
+    let worst = |links_sec| WorstCase::of(&campaign(links_sec, 60), &facts).unwrap().total();
+    let limits = Limits { budget_usd: Some(worst(7_200)), ..Limits::default() };
+    assert_eq!(refusals(campaign(7_200, 60), &facts, &limits), []);
+    let over = refusals(campaign(7_201, 60), &facts, &limits);
+    assert!(matches!(over[..], [Refusal::OverBudget { .. }]), "{over:?}");
+    // Each job counts against max_usd_per_job, not all of them together.
+    let rate = pod().price.known().unwrap();
+    let an_hour = rate.cost_of(Duration::from_secs(3_600));
+    let limits = Limits { max_usd_per_job: Some(an_hour), ..Limits::default() };
+    assert_eq!(refusals(campaign(72_000, 60), &facts, &limits), []);
+    let dear = refusals(campaign(72_000, 3_600), &facts, &limits);
+    assert!(matches!(dear[..], [Refusal::JobTooDear { .. }]), "{dear:?}");
+    let job = JobId::parse("20260703-132525_train_00ab").unwrap();
+    let busy = Facts { live_jobs: LiveJobs::Known(vec![job]), ..with_pod(|_| {}) };
+    let live = refusals(campaign(60, 60), &busy, &Limits::default());
+    assert!(matches!(live[..], [Refusal::JobIsLive(_)]), "{live:?}");
+}

@@ -6,6 +6,7 @@
 //!   supervise looks on for its backstop, captures and stops, each for as long as it may take; the
 //!   pod's own auto-stop is counted until its last try; a job that is just left ends on a pod that
 //!   nobody watches.
+//! - *A campaign:* its links one after the other, then one end: whichever link it is that fails.
 //! - *A pod that nobody watches* bills until the slowest fuse that was proven. Where none was, the
 //!   true worst case has no end. A sum needs one, so it is counted for an allowance,
 //!   `fuse.auto_arm_hours`: how long the config trusts a pod to itself. With `off` it is the longest
@@ -116,6 +117,10 @@ impl WorstCase {
         let mut lines = Lines { rate, lines: Vec::new() };
         match &draft.intent {
             Intent::Launch { ceiling, end, .. } => lines.launch(*ceiling, *end, &facts.spend.fuse),
+            Intent::Campaign { links, end, .. } => {
+                lines.add(Part::Job, "all links, each for as long as it may take", *links);
+                lines.then(*links, *end, &facts.spend.fuse);
+            }
             _ => {
                 lines.add(Part::Boot, "boot, up to boot_max_sec", draft.vehicle.boot_max);
                 lines.unwatched(&facts.spend.fuse, Duration::ZERO);
@@ -145,6 +150,11 @@ impl Lines {
         self.add(Part::Job, "job, up to its ceiling", ceiling.duration());
         let grace = Duration::from_secs(u64::from(Ceiling::KILL_GRACE_SEC));
         self.add(Part::Job, "kill grace", grace);
+        self.then(ceiling.duration().saturating_add(grace), end, fuse);
+    }
+
+    /// What comes after a job that was counted for `job`.
+    fn then(&mut self, job: Duration, end: JobEnd, fuse: &Fuse) {
         match end {
             JobEnd::Left => self.unwatched(fuse, Duration::ZERO),
             JobEnd::AutoStop => {
@@ -158,8 +168,7 @@ impl Lines {
                 self.slower_fuse(fuse, JobEnd::AUTO_STOP_MAX);
             }
             JobEnd::Supervised { max_wait, backstop, capture, stop } => {
-                let by_ceiling = ceiling.duration().saturating_add(grace);
-                let backstop = max_wait.map_or(backstop, |wait| wait.saturating_sub(by_ceiling));
+                let backstop = max_wait.map_or(backstop, |wait| wait.saturating_sub(job));
                 self.add(Part::After, "supervise looks on", backstop);
                 self.add(Part::After, "capture", capture);
                 self.add(Part::After, "stop, up to its last try", stop);

@@ -51,6 +51,15 @@ impl JobParts {
         serde_json::Value::Object(self.files.iter().map(hash).collect())
     }
 
+    /// What it comes to, apart from where: equal texts are the same script, files and environment.
+    pub(super) fn essence(&self) -> String {
+        let words: Vec<&str> = self.words.iter().map(Template::source).collect();
+        serde_json::json!({
+            "files": self.recorded(), "words": words, "places": self.places, "env": self.env,
+        })
+        .to_string()
+    }
+
     /// The job of a script of the config: its files are read now, and travel with it. `places` are
     /// what stands for the other placeholders.
     ///

@@ -167,11 +167,15 @@ impl Tether {
 
     /// What a proven fuse is for the worst case of a launch, which extends the laptop's to cover it.
     pub(super) fn once_extended(&self, fuse: Fuse, ceiling: Ceiling, end: JobEnd) -> Fuse {
+        self.once_extended_over(fuse, job_time(ceiling), end)
+    }
+
+    /// The same for what takes so long.
+    pub(super) fn once_extended_over(&self, fuse: Fuse, job: Duration, end: JobEnd) -> Fuse {
         let Fuse::Proven { what, within, not_before } = fuse else { return fuse };
         if self.auto_arm().is_none() {
             return Fuse::Proven { what, within, not_before };
         }
-        let job = job_time(ceiling);
         let over = match end {
             JobEnd::Supervised { max_wait, backstop, capture, stop } => {
                 max_wait.unwrap_or(job.saturating_add(backstop)).saturating_add(capture + stop)

@@ -3,6 +3,7 @@
 
 mod audit;
 mod boot;
+pub(crate) mod campaign;
 mod command_line;
 mod committed;
 mod drill_door;

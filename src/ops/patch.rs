@@ -134,6 +134,13 @@ impl Tether {
         )
     }
 
+    /// The vehicle that declares patches, and the files that make them.
+    pub(super) fn patch_files(&self) -> Result<(Vehicle, JobFile, Vec<JobFile>), Failure> {
+        let (vehicle, patches) = self.patched()?;
+        let (script, files) = (script(&patches)?, files(&patches)?);
+        Ok((vehicle, script, files))
+    }
+
     fn answer(&self, vehicle: &Vehicle, patches: &Patches, told: Told) -> PatchAnswer {
         let marker = vehicle.on_volume(&patches.marker);
         let (patched, next_step) = match told.status.as_str() {

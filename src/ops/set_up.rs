@@ -34,6 +34,14 @@ impl Tether {
     /// A vehicle without a setup script, a file that cannot be read, and everything that
     /// [`Tether::run_job`] refuses.
     pub async fn run_pod_setup(&self, request: &SetUpRequest) -> Result<RunJobAnswer, Failure> {
+        self.run_job(&self.set_up_job(request)?).await
+    }
+
+    /// The setup as a job.
+    ///
+    /// # Errors
+    /// A vehicle without a setup script, and a file that cannot be read.
+    pub(super) fn set_up_job(&self, request: &SetUpRequest) -> Result<RunJobRequest, Failure> {
         let vehicle = self.vehicle(request.vehicle.as_deref())?;
         let workload = self.config.workloads.get(&vehicle.name);
         let run = workload.and_then(|workload| workload.setup.as_ref()).ok_or_else(|| {
@@ -47,7 +55,7 @@ impl Tether {
         parts.env = ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         parts.ceiling = Some(vehicle.timeouts.setup);
         let job = job_request("setup", parts, request.auto_stop, request.dry_run);
-        self.run_job(&RunJobRequest { vehicle: request.vehicle.clone(), ..job }).await
+        Ok(RunJobRequest { vehicle: request.vehicle.clone(), ..job })
     }
 }
 

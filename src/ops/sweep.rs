@@ -41,17 +41,29 @@ impl Tether {
     /// No vehicle with a sweep, patches that are declared and not applied, a file that cannot be
     /// read, and everything that [`Tether::run_job`] refuses.
     pub async fn axis_sanity_sweep(&self, request: SweepRequest) -> Result<SweepAnswer, Failure> {
+        let (vehicle, job, marker) = self.sweep_job(request)?;
+        self.check_patched(&vehicle).await?;
+        let mut job = self.run_job(&job).await?;
+        job.hint = format!("{} It passed when {marker} is there.", job.hint);
+        Ok(SweepAnswer { job, gate: marker })
+    }
+
+    /// The sweep as a job, the vehicle that it is of, and the marker that it leaves.
+    ///
+    /// # Errors
+    /// No vehicle with a sweep, and a file that cannot be read.
+    pub(super) fn sweep_job(
+        &self,
+        request: SweepRequest,
+    ) -> Result<(Vehicle, RunJobRequest, String), Failure> {
         let (vehicle, sweep) = self.swept()?;
         let marker = vehicle.on_volume(&sweep.marker);
         let places = [("mount", vehicle.volume_mount_path.clone()), ("marker", marker.clone())];
         let mut parts = JobParts::of_script(&sweep.run, places)?;
         parts.ceiling = Some(vehicle.timeouts.sweep);
-        self.check_patched(&vehicle).await?;
         let job = job_request("axis-sweep", parts, request.auto_stop, request.dry_run);
         let job = RunJobRequest { vehicle: Some(vehicle.name.0.clone()), ..job };
-        let mut job = self.run_job(&job).await?;
-        job.hint = format!("{} It passed when {marker} is there.", job.hint);
-        Ok(SweepAnswer { job, gate: marker })
+        Ok((vehicle, job, marker))
     }
 
     fn swept(&self) -> Result<(Vehicle, Sweep), Failure> {
@@ -63,7 +75,7 @@ impl Tether {
     }
 
     /// A sweep over a vehicle that is not patched would say something about another one.
-    async fn check_patched(&self, vehicle: &Vehicle) -> Result<(), Failure> {
+    pub(crate) async fn check_patched(&self, vehicle: &Vehicle) -> Result<(), Failure> {
         let workload = self.config.workloads.get(&vehicle.name);
         let Some(patches) = workload.and_then(|workload| workload.patches.as_ref()) else {
             return Ok(());

@@ -21,7 +21,8 @@ pub use replace::{CHANGED_SINCE, Replacement};
 pub use spend::{Committed, Fuse, RecentBoot, RecentBoots, Spend, Spent};
 pub use step::{Change, NewPod, NewVolume, PodStep, Step, VolumeRef};
 
-use crate::domain::{Ceiling, JobEnd, Price, Vehicle};
+use crate::domain::{Ceiling, JobEnd, PodId, Price, Vehicle};
+use std::time::Duration;
 
 /// What somebody wants, in the words that the rules understand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,18 @@ pub enum Intent {
         /// The longest it may run.
         ceiling: Ceiling,
         /// What comes after it.
+        end: JobEnd,
+    },
+    /// Keep the pod for the links of a campaign, one after the other. Nothing is sent for it: each link
+    /// is planned and reviewed by itself when it begins.
+    Campaign {
+        /// The pod.
+        pod: PodId,
+        /// How long all links together may take, without what ends them.
+        links: Duration,
+        /// The longest ceiling of their jobs.
+        longest: Ceiling,
+        /// What comes after them.
         end: JobEnd,
     },
     /// Change files of the trainings on the pod.

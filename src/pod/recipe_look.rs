@@ -16,6 +16,8 @@ pub enum Ask {
     Marker(String),
     /// Its content.
     File(String),
+    /// The SHA-256 of its content.
+    Sha256(String),
     /// Whether both lead to one file.
     Same(String, String),
     /// How many folders are in a folder, and the last of their names.
@@ -31,6 +33,8 @@ pub enum Told {
     Marker(bool),
     /// Of a file: its bytes, or why there are none.
     File(Result<Vec<u8>, &'static str>),
+    /// Of a file: its SHA-256 in hexadecimal digits, or why there is none.
+    Sha256(Result<String, &'static str>),
     /// Of two paths: whether they lead to one file; `None` when one of them leads nowhere.
     Same(Option<bool>),
     /// Of a folder: how many folders, and the last name in the order of names.
@@ -47,6 +51,7 @@ pub fn recipe_look_command(patience: Duration, asks: &[Ask]) -> RemoteCommand {
         let (word, paths): (&str, Vec<&String>) = match ask {
             Ask::Marker(path) => ("marker", vec![path]),
             Ask::File(path) => ("file", vec![path]),
+            Ask::Sha256(path) => ("sha256", vec![path]),
             Ask::Same(one, other) => ("same", vec![one, other]),
             Ask::Runs(path) => ("runs", vec![path]),
             Ask::Since(path, name) => ("since", vec![path, name]),
@@ -66,6 +71,10 @@ pub fn recipe_answer_bytes(asks: &[Ask]) -> usize {
     files * FILE_MAX.div_ceil(3) * 4 + names * 512 + asks.len() * 1024 + 1024
 }
 
+fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
 /// Reads the answer to [`recipe_look_command`]; `None` when the volume did not answer in time.
 ///
 /// # Errors
@@ -83,6 +92,7 @@ pub fn parse_recipe_look(
     let (mut markers, mut files) = (answer.all("marker"), answer.all("file"));
     let (mut same, mut counts, mut last) =
         (answer.all("same"), answer.all("runs"), answer.all("run"));
+    let mut hashes = answer.all("sha256");
     let (mut since, mut new) = (answer.all("since"), answer.all("new"));
     let decode = |text: &str| base64::engine::general_purpose::STANDARD.decode(text);
     let one = |ask: &Ask| match ask {
@@ -100,6 +110,12 @@ pub fn parse_recipe_look(
                 _ => Err(answer.senseless("file")),
             },
             None => Err(answer.senseless("file")),
+        },
+        Ask::Sha256(_) => match hashes.next() {
+            Some("absent") => Ok(Told::Sha256(Err("is not there"))),
+            Some("unreadable") => Ok(Told::Sha256(Err("cannot be read"))),
+            Some(hash) if is_sha256(hash) => Ok(Told::Sha256(Ok(hash.to_owned()))),
+            _ => Err(answer.senseless("sha256")),
         },
         Ask::Same(..) => match same.next() {
             Some("yes") => Ok(Told::Same(Some(true))),

@@ -11,6 +11,7 @@ use super::summary::{Spec, Summary, TrainingSpec};
 use super::vigil;
 use crate::apply::OffSettings;
 use crate::domain::{Ceiling, JobEnd};
+use crate::error::Failure;
 use crate::ops::{JobKind, Tether};
 use std::time::Duration;
 
@@ -22,6 +23,32 @@ pub async fn run(
     signals: &mut Signals,
     tell: &mut (dyn FnMut(Note) + Send),
 ) -> (Summary, Vec<(u64, f64)>) {
+    begin(tether, options, None, signals, tell).await
+}
+
+/// What is told of a run before anything of it is launched; what it answers with keeps it from that.
+pub(crate) type Begins<'a> = &'a mut (dyn FnMut(&Summary) -> Result<(), Failure> + Send);
+
+/// The same for a link of a campaign, whose pod goes on with the campaign (`options.no_stop`): it is
+/// watched and counted as what is stopped at the end, and `begins` is told of it before its launch.
+pub(crate) async fn run_link(
+    tether: &Tether,
+    options: &Options,
+    begins: Begins<'_>,
+    signals: &mut Signals,
+    tell: &mut (dyn FnMut(Note) + Send),
+) -> Summary {
+    begin(tether, options, Some(begins), signals, tell).await.0
+}
+
+async fn begin(
+    tether: &Tether,
+    options: &Options,
+    begins: Option<Begins<'_>>,
+    signals: &mut Signals,
+    tell: &mut (dyn FnMut(Note) + Send),
+) -> (Summary, Vec<(u64, f64)>) {
+    let is_link = begins.is_some();
     let started_at = tether.clock().now();
     let spec = Spec {
         vehicle: options
@@ -41,7 +68,7 @@ pub async fn run(
     summary.summary_path.clone_from(&options.summary_path);
 
     // The pod must run already, and the plan must have a finite end, before anything is spent.
-    let end = end_of_job(options, tether.settings().off);
+    let end = end_of_job(options, is_link, tether.settings().off);
     let job = match tether.plan_job(&options.job, end).await {
         Ok(job) => job,
         Err(failure) => return (refused(summary, tether, options, failure), Vec::new()),
@@ -92,6 +119,12 @@ pub async fn run(
     summary.pod_id = Some(job.pod.id.clone());
     summary.pod_started_at = job.pod.started_at;
     summary.stops_by = (!options.no_stop).then_some(over);
+    if let Some(begins) = begins
+        && let Err(failure) = begins(&summary)
+    {
+        summary.job_id = None;
+        return (refused(summary, tether, options, failure), Vec::new());
+    }
     // Before the summary: who reads one can tell by the lock whether its process lives.
     let vigil = vigil::begin(&summary, &job.vehicle, &job.pod.id, tell).await.unwrap_or(None);
     save(&mut summary, tell);
@@ -99,6 +132,7 @@ pub async fn run(
     let of_job = (&job.vehicle, &job.pod, &job.id, job.ceiling);
     let mut run = Run::new(tether, options, of_job, terms, summary);
     run.to_launch = Some(&job);
+    run.is_link = is_link;
     run.go_on(State::Launching, vigil, signals, tell).await
 }
 
@@ -115,8 +149,8 @@ fn training_spec(options: &Options) -> Option<TrainingSpec> {
 }
 
 /// What comes after the job, each part for as long as it may take.
-fn end_of_job(options: &Options, off: OffSettings) -> JobEnd {
-    match options.no_stop {
+fn end_of_job(options: &Options, is_link: bool, off: OffSettings) -> JobEnd {
+    match options.no_stop && !is_link {
         true => JobEnd::Left,
         false => JobEnd::Supervised {
             max_wait: options.max_wait,

@@ -8,7 +8,7 @@ use crate::ops::{FuseClaim, Tether};
 use chrono::{DateTime, Utc};
 
 /// Has a fuse that outlives this run and fires no earlier than it is over.
-pub(super) async fn arm(
+pub(crate) async fn arm(
     tether: &Tether,
     vehicle: &Vehicle,
     pod: &Pod,
@@ -32,7 +32,7 @@ pub(super) async fn arm(
 /// because the account shows nothing of the vehicle on the bill. It stays armed otherwise, and also when
 /// another session has armed or extended it since this run's last `claim`: one that was about to start
 /// the pod again while this one read it back.
-pub(super) async fn call_off(
+pub(crate) async fn call_off(
     tether: &Tether,
     vehicle: &Vehicle,
     asked_for_all: bool,

@@ -13,12 +13,18 @@ use std::time::Duration;
 const SPEND_EVERY: Duration = Duration::from_secs(300);
 
 /// Tells what came of a step, if it is worth telling. Returns at once.
-pub(super) fn tell(notifier: &Notifier, before: &State, after: &State, summary: &Summary) {
+pub(super) fn tell(
+    notifier: &Notifier,
+    before: &State,
+    after: &State,
+    summary: &Summary,
+    is_link: bool,
+) {
     if notifier.is_silent() {
         return;
     }
     let job = summary.job_id.as_deref().unwrap_or("none");
-    for (kind, words) in of_step(before, after, summary) {
+    for (kind, words) in of_step(before, after, summary, is_link) {
         let text = format!("job {job}: {words}");
         notifier.send(&Notice::of(kind, &summary.spec.vehicle, text));
     }
@@ -35,10 +41,15 @@ pub(super) async fn settle(notifier: &Notifier, state: &State, summary: &mut Sum
 }
 
 /// The notices of one step of the machine.
-fn of_step(before: &State, after: &State, summary: &Summary) -> Vec<(NoticeKind, String)> {
+fn of_step(
+    before: &State,
+    after: &State,
+    summary: &Summary,
+    is_link: bool,
+) -> Vec<(NoticeKind, String)> {
     let mut notices = Vec::new();
     if let (None, Some(end)) = (before.end(), after.end()) {
-        notices.push(of_end(end, summary));
+        notices.push(of_end(end, summary, is_link));
     }
     let pod = summary.pod_id.as_ref().map_or("of the run", |pod| pod.0.as_str());
     let last_error = || {
@@ -78,7 +89,7 @@ fn of_step(before: &State, after: &State, summary: &Summary) -> Vec<(NoticeKind,
     notices
 }
 
-fn of_end(end: &End, summary: &Summary) -> (NoticeKind, String) {
+fn of_end(end: &End, summary: &Summary, is_link: bool) -> (NoticeKind, String) {
     let name = &summary.spec.name;
     let code = summary.exit_code.map_or_else(String::new, |code| format!(", exit code {code}"));
     let metrics = summary.metrics.latest().map_or_else(String::new, |metrics| {
@@ -86,6 +97,7 @@ fn of_end(end: &End, summary: &Summary) -> (NoticeKind, String) {
         format!("; iteration {}{}", metrics.iteration, reward.unwrap_or_default())
     });
     let next = match summary.spec.no_stop {
+        _ if is_link => "the campaign tells what comes next",
         true => "the pod is left running and bills",
         false => "results are brought home, then the pod is stopped",
     };
@@ -177,7 +189,7 @@ mod tests {
             training: None,
         };
         let summary = Summary::new(CloudName::Local, spec, DateTime::UNIX_EPOCH);
-        of_step(before, after, &summary).into_iter().map(|(kind, _)| kind).collect()
+        of_step(before, after, &summary, false).into_iter().map(|(kind, _)| kind).collect()
     }
 
     fn stopping(tries: u32) -> State {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 /// How long capture may hold up the stop. A pull that stands still ends by itself long before; one
 /// that crawls would keep the pod on the bill for ever (D01).
-pub(super) const CAPTURE_MAX: Duration = Duration::from_secs(3600);
+pub(crate) const CAPTURE_MAX: Duration = Duration::from_secs(3600);
 
 /// How long after the end of following the pod is off, or the run has given up.
-pub(super) fn last_part(off: OffSettings) -> Duration {
+pub(crate) fn last_part(off: OffSettings) -> Duration {
     CAPTURE_MAX.saturating_add(longest_stop(off))
 }
 
@@ -26,7 +26,7 @@ fn stop_for(off: OffSettings) -> TimeDelta {
 
 /// How long the stop at the end can take at most, for the worst case of a run: every try with its
 /// pause, until there are enough of them and the time is over.
-pub(super) fn longest_stop(off: OffSettings) -> Duration {
+pub(crate) fn longest_stop(off: OffSettings) -> Duration {
     let one = off.budget.saturating_add(off.budget / 4);
     let asked = off.budget.saturating_mul(STOP_BUDGETS);
     one.saturating_mul(MAX_STOPS).max(asked.saturating_add(one))
@@ -34,7 +34,7 @@ pub(super) fn longest_stop(off: OffSettings) -> Duration {
 
 /// A01: how long to wait before the stop is asked for again. A stop fails at once while the laptop is
 /// offline, and tries without a pause would all be spent in a few seconds.
-pub(super) fn stop_pause(stops: u32, off: OffSettings) -> Duration {
+pub(crate) fn stop_pause(stops: u32, off: OffSettings) -> Duration {
     match stops {
         0 => Duration::ZERO,
         _ => (off.ask_again_after.saturating_mul(2_u32.saturating_pow(stops - 1)))
@@ -43,12 +43,12 @@ pub(super) fn stop_pause(stops: u32, off: OffSettings) -> Duration {
 }
 
 /// What a run with this deadline goes by.
-pub(super) fn terms(deadline: DateTime<Utc>, no_stop: bool, off: OffSettings) -> Terms {
+pub(crate) fn terms(deadline: DateTime<Utc>, no_stop: bool, off: OffSettings) -> Terms {
     Terms { deadline, no_stop, max_stops: MAX_STOPS, stop_for: stop_for(off) }
 }
 
 /// A moment so much later, at most the last that there is.
-pub(super) fn later(at: DateTime<Utc>, by: Duration) -> DateTime<Utc> {
+pub(crate) fn later(at: DateTime<Utc>, by: Duration) -> DateTime<Utc> {
     TimeDelta::from_std(by)
         .ok()
         .and_then(|by| at.checked_add_signed(by))

@@ -28,6 +28,29 @@ pub async fn resume(
     signals: &mut Signals,
     tell: &mut (dyn FnMut(Note) + Send),
 ) -> Result<(Summary, Vec<(u64, f64)>), Failure> {
+    take_up(tether, asked, false, signals, tell).await
+}
+
+/// The same for a link of a campaign.
+///
+/// # Errors
+/// As [`resume`].
+pub(crate) async fn resume_link(
+    tether: &Tether,
+    asked: &ResumeOptions,
+    signals: &mut Signals,
+    tell: &mut (dyn FnMut(Note) + Send),
+) -> Result<Summary, Failure> {
+    take_up(tether, asked, true, signals, tell).await.map(|(summary, _)| summary)
+}
+
+async fn take_up(
+    tether: &Tether,
+    asked: &ResumeOptions,
+    is_link: bool,
+    signals: &mut Signals,
+    tell: &mut (dyn FnMut(Note) + Send),
+) -> Result<(Summary, Vec<(u64, f64)>), Failure> {
     let (earlier, vehicle) = earlier::read(tether, asked)?;
     let written_at = written_at(asked);
     let before = earlier.pid;
@@ -74,6 +97,7 @@ pub async fn resume(
     let ceiling = Ceiling::new("max_runtime_sec", asked_for, default).unwrap_or(default);
     let was_seen = summary.state.is_some();
     let mut run = Run::new(tether, &options, (&vehicle, &pod, &id, ceiling), terms, summary);
+    run.is_link = is_link;
     if let Some(at) = written_at {
         // A wall clock that was set back since does not put the deadline off either.
         run.moment = run.moment.no_earlier(at);

@@ -50,6 +50,8 @@ pub(super) struct Run<'a> {
     pub(super) moment: Moment,
     /// What is to be launched, until it is.
     pub(super) to_launch: Option<&'a PlannedJob>,
+    /// Whether a campaign goes on with the pod.
+    pub(super) is_link: bool,
     pub(super) follower: Follower<'a>,
     /// Whether the next look is not to wait for the end of the job.
     pub(super) look_at_once: bool,
@@ -82,6 +84,7 @@ impl<'a> Run<'a> {
             launched_at: if summary.resumed > 0 { summary.started_at } else { now },
             moment: Moment::new(now, tether.clock().monotonic()),
             to_launch: None,
+            is_link: false,
             stops: 0,
             follower: Follower::new(tether, vehicle, pod, id),
             // The first look tells what is armed.
@@ -117,7 +120,7 @@ impl<'a> Run<'a> {
             self.record(&before, &state, tell);
             self.summary.fuse_claim = tether.claim(self.vehicle).or(self.summary.fuse_claim.take());
             save(&mut self.summary, tell);
-            notices::tell(&options.notifier, &before, &state, &self.summary);
+            notices::tell(&options.notifier, &before, &state, &self.summary, self.is_link);
         }
         // Before the last word: who dies in between is taken up again, and then this is done.
         if !state.may_still_bill() {
@@ -136,6 +139,13 @@ impl<'a> Run<'a> {
             save(&mut summary, tell);
         }
         (summary, curve)
+    }
+
+    /// A pod that is to go on after this has no lease, unless somebody else of ours goes on with it.
+    fn watched(&self) -> Watched<'a> {
+        let leaves = self.options.no_stop && !self.is_link;
+        let lease = (!leaves).then_some(self.options.interval);
+        Watched::of(self.tether, self.vehicle, self.follower.pod(), lease)
     }
 
     async fn launch(&mut self, job: &PlannedJob, tell: &mut (dyn FnMut(Note) + Send)) -> Event {
@@ -178,8 +188,7 @@ impl<'a> Run<'a> {
                 self.meanwhile.end();
                 let mut left = false;
                 let mut late = false;
-                let watched =
-                    Watched::of(self.tether, self.options, self.vehicle, self.follower.pod());
+                let watched = self.watched();
                 tokio::select! {
                     // In one order always, so that a simulated run can be told again.
                     biased;
@@ -235,7 +244,7 @@ impl<'a> Run<'a> {
             return event;
         }
         self.after_sleep(tell);
-        Watched::of(self.tether, self.options, self.vehicle, self.follower.pod()).renew().await;
+        self.watched().renew().await;
         self.look(tell).await
     }
 
@@ -343,7 +352,7 @@ impl<'a> Run<'a> {
 
 /// Waits for the word to leave at once: SIGTERM, a dead terminal, or a second SIGINT. A first one asks
 /// for the orderly end that is under way.
-async fn leave(signals: &mut Signals) {
+pub(crate) async fn leave(signals: &mut Signals) {
     loop {
         match signals.recv().await {
             Some(Event::Leave) => return,

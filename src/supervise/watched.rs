@@ -1,7 +1,6 @@
 //! The lease that supervise holds with the pod's watchdog: when it falls silent the watchdog waits for
 //! the job and then only some minutes more, not a whole idle time (C07).
 
-use super::options::Options;
 use crate::domain::{Pod, Vehicle};
 use crate::ops::Tether;
 use std::time::Duration;
@@ -12,7 +11,7 @@ const LEAST: Duration = Duration::from_secs(900);
 const EVERY: Duration = Duration::from_secs(60);
 
 /// A pod that is supervised.
-pub(super) struct Watched<'a> {
+pub(crate) struct Watched<'a> {
     tether: &'a Tether,
     vehicle: &'a Vehicle,
     pod: Pod,
@@ -21,19 +20,19 @@ pub(super) struct Watched<'a> {
 }
 
 impl<'a> Watched<'a> {
-    pub(super) fn of(
+    /// A pod that is looked at once in every `interval`; `None` takes out no lease.
+    pub(crate) fn of(
         tether: &'a Tether,
-        options: &Options,
         vehicle: &'a Vehicle,
         pod: &Pod,
+        interval: Option<Duration>,
     ) -> Self {
-        let lease = LEAST.max(options.interval.saturating_mul(4));
-        let lease = (!options.no_stop).then_some(lease);
+        let lease = interval.map(|interval| LEAST.max(interval.saturating_mul(4)));
         Self { tether, vehicle, pod: pod.clone(), lease }
     }
 
     /// Renews it once. A pod that does not answer is found out by the look that follows.
-    pub(super) async fn renew(&self) {
+    pub(crate) async fn renew(&self) {
         if let Some(lease) = self.lease
             && let Err(error) = self.tether.renew_lease(self.vehicle, &self.pod, lease).await
         {
@@ -42,7 +41,7 @@ impl<'a> Watched<'a> {
     }
 
     /// Renews it until it is dropped.
-    pub(super) async fn keep(&self) {
+    pub(crate) async fn keep(&self) {
         loop {
             self.renew().await;
             tokio::time::sleep(EVERY).await;

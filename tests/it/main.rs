@@ -10,6 +10,7 @@
     reason = "tests"
 )]
 
+mod chain;
 mod config;
 mod contract_client;
 mod contract_twin;

@@ -2,7 +2,7 @@
 
 mod patch_script;
 mod pod_setup;
-mod quickstart;
+pub mod quickstart;
 mod sweep_script;
 mod tools;
 

@@ -28,7 +28,7 @@ async fn ended(tether: &Tether, id: &str) -> JobStatusAnswer {
 
 /// The example's own `setup:` and `trainings:`, in a config whose files lie beside it as they do in the
 /// example.
-fn with_example() -> Fixture {
+pub fn with_example() -> Fixture {
     let example = fs::read_to_string(of_repository("examples/quickstart/podtether.yaml")).unwrap();
     let section = |name: &str| {
         let from = example.find(&format!("\n{name}:")).unwrap() + 1;

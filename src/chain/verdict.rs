@@ -1,0 +1,81 @@
+//! The end of a link: what it has left and cost is looked at, and recorded.
+
+use super::before;
+use super::judge;
+use super::link::{BETWEEN, PATIENCE};
+use super::prepared::Prepared;
+use super::record::Outcome;
+use super::run::Runner;
+use super::state::Event;
+use crate::supervise::Note;
+
+impl Runner<'_> {
+    /// Looks at what a link has left and cost, and records it.
+    pub(super) async fn judge(
+        &mut self,
+        link: usize,
+        tell: &mut (dyn FnMut(Note) + Send),
+    ) -> Event {
+        let Some(prepared) = self.links.get(link).cloned() else { return Event::Leave };
+        let name = prepared.link.name.clone();
+        let time = (self.pass_time() - self.link_began).to_std().unwrap_or_default();
+        let spent = self.rate.map(|rate| rate.cost_of(time));
+        let Some(mut record) = self.record.of(&name).cloned() else { return Event::Leave };
+        record.spent_usd = spent;
+        let (recipe, vehicle) = (self.recipe(&prepared), self.vehicle.clone());
+        let (summary, kept) = (self.summary.clone(), record.clone());
+        let one = prepared.clone();
+        let looked = tokio::task::spawn_blocking(move || {
+            let summary = summary.as_ref();
+            let faults = judge::faults(&one, recipe.as_ref(), &vehicle, summary, &mut record);
+            (record, faults)
+        });
+        let (mut record, mut faults) = match looked.await {
+            Ok(looked) => looked,
+            Err(error) => (kept, vec![format!("what it left could not be looked at: {error}")]),
+        };
+        faults.extend(self.gates_after(&prepared).await);
+        let well = faults.is_empty();
+        if well {
+            record.outcome = Outcome::Succeeded;
+            record.ended_at = Some(self.tether.clock().now());
+            record.reason = None;
+        }
+        let spent = spent.map_or_else(|| "an unknown amount".to_owned(), |usd| usd.to_string());
+        let files = record.artifacts.len();
+        self.record.begin(record);
+        if well {
+            tell(Note::Said(format!(
+                "{}: done; it cost {spent} of max_usd {}; {files} expected files are home",
+                self.place(link),
+                prepared.link.max_usd
+            )));
+        } else {
+            self.reason = Some(faults.join("; "));
+        }
+        Event::Judged { well }
+    }
+
+    async fn gates_after(&self, prepared: &Prepared) -> Vec<String> {
+        let gates = &prepared.link.after;
+        if gates.is_empty() {
+            return Vec::new();
+        }
+        let start = self.tether.clock().monotonic();
+        loop {
+            let looked = async {
+                let pod = self.tether.pod_of_links(&self.vehicle).await?;
+                before::markers(self.tether, &self.vehicle, &pod, gates).await
+            };
+            let looked = looked.await;
+            let waited = self.tether.clock().monotonic().saturating_sub(start);
+            match looked {
+                Ok(faults) => return faults,
+                Err(failure) if failure.retryable && waited < PATIENCE => {
+                    tokio::time::sleep(BETWEEN).await;
+                }
+                Err(failure) => return vec![format!("gates after it: {}", failure.message)],
+            }
+        }
+    }
+}
