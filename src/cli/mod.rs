@@ -80,7 +80,10 @@ enum Command {
 pub fn run(cli: Cli) -> u8 {
     match cli.command {
         Command::Mcp(args) => mcp_cmd::run(&args),
-        Command::Supervise(args) => supervise::run(&args),
+        Command::Supervise(args) => match &args.chain {
+            Some(file) => campaign::run(&args, file),
+            None => supervise::run(&args),
+        },
         Command::Watch(args) if args.replay.is_some() => watch_replay::run(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Deadman(args) => deadman::run(&args),

@@ -2,7 +2,7 @@
 
 use super::open::{self, ConfigArgs};
 use super::progress::Progress;
-use super::{campaign, logging, print, signals};
+use super::{logging, print, signals};
 use crate::apply::{OffSettings, Settings};
 use crate::domain::{Label, LabelError, Labels, join_quoted};
 use crate::error::{Failure, StillBilling};
@@ -112,9 +112,6 @@ pub struct SuperviseArgs {
 /// Runs it: 0 succeeded and stop confirmed, 1 anything else, 2 refusal or usage, 6 the pod may still
 /// be running.
 pub fn run(args: &SuperviseArgs) -> u8 {
-    if let Some(file) = &args.chain {
-        return campaign::run(args, file);
-    }
     match open::block_on(supervised(args)) {
         Ok(Ok(summary)) => {
             if args.json {

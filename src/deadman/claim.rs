@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
+/// In the vehicle's log folder, put only by whoever has the turn.
+const FILE: &str = "deadman.claim";
+
 /// One arming or extending of a fuse, told from any other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -24,7 +27,7 @@ impl Claim {
     /// armed over a pod that is off, one that comes late would let it be called off over one that runs.
     pub(super) fn put(folder: &Path) -> io::Result<Self> {
         let claim = Self(format!("{:016x}", rand::rng().random::<u64>()));
-        seat::put_claim(folder, &claim)?;
+        seat::place(&folder.join(FILE), &claim)?;
         Ok(claim)
     }
 }
@@ -33,7 +36,7 @@ impl Claim {
 /// is sure by other means that nobody begins until it has called off.
 #[must_use]
 pub fn last_claim(folder: &Path) -> Option<Claim> {
-    seat::claim(folder)
+    seat::read(&folder.join(FILE))
 }
 
 #[cfg(test)]
@@ -49,7 +52,7 @@ mod tests {
         let other = Claim::put(folder.path()).unwrap();
         assert!(!one.is_the_last(last_claim(folder.path()).as_ref()));
         assert!(other.is_the_last(last_claim(folder.path()).as_ref()));
-        std::fs::write(folder.path().join("deadman.claim"), "{").unwrap();
+        std::fs::write(folder.path().join(FILE), "{").unwrap();
         assert!(!other.is_the_last(last_claim(folder.path()).as_ref()), "unreadable is somebody's");
     }
 }

@@ -2,7 +2,6 @@
 //! and the files that lie beside it. The system gives the lock back with the process, whatever ends it,
 //! and never to another process of the same number (A17).
 
-use super::claim::Claim;
 use super::record::{Record, Summary};
 use super::state::Outcome;
 use crate::held::Held;
@@ -18,7 +17,6 @@ const LOCK: &str = "deadman.lock";
 const PID: &str = "deadman.pid";
 const ASK: &str = "deadman.ask";
 const TURN: &str = "deadman.turn";
-const CLAIM: &str = "deadman.claim";
 /// The fuse's own words.
 pub(super) const LOG: &str = "deadman.log";
 
@@ -106,7 +104,7 @@ pub(super) fn look(folder: &Path) -> Seen {
     Seen::Nothing(last_summary(folder).map(Box::new))
 }
 
-fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
+pub(super) fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
@@ -120,7 +118,7 @@ pub(super) fn last_summary(folder: &Path) -> Option<Summary> {
 }
 
 /// Puts a whole file in place of the one that is there.
-fn place<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
+pub(super) fn place<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
     whole(path, value)?.persist(path).map(|_| ()).map_err(|error| error.error)
 }
 
@@ -201,16 +199,6 @@ pub(super) enum What {
         /// What the pod bills for an hour, in micro-dollars.
         micros_per_hour: Option<i64>,
     },
-}
-
-/// Puts a claim in the place of the last one; whoever does must have the turn.
-pub(super) fn put_claim(folder: &Path, claim: &Claim) -> io::Result<()> {
-    place(&folder.join(CLAIM), claim)
-}
-
-/// The last claim.
-pub(super) fn claim(folder: &Path) -> Option<Claim> {
-    read(&folder.join(CLAIM))
 }
 
 /// Puts a question; whoever does must have the turn.

@@ -47,6 +47,7 @@ mod status;
 mod stop;
 mod stop_all;
 mod stopping;
+mod subdir;
 mod sweep;
 mod sync;
 mod terminate;

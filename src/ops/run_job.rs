@@ -4,6 +4,7 @@ use super::gather::Needs;
 use super::provenance::Provenance;
 use super::recipe_facts::RecipeFacts;
 use super::reconcile::ledger_failure;
+use super::unknown_launches::may_have_started;
 use super::wanted::{Prepared, Wanted};
 use super::{CloudName, JobKind, StepView, Tether, training_record};
 use crate::apply::{self, ApplyError, StepError, StepOutcome};
@@ -340,7 +341,7 @@ impl Tether {
             Err(error) => Event::Failed {
                 id,
                 error: error.to_string(),
-                may_have_taken_effect: super::run_note::may_have_started(error, job.steps().len()),
+                may_have_taken_effect: may_have_started(error, job.steps().len()),
             },
         };
         if let Err(error) = ledger.append(event) {
@@ -389,7 +390,7 @@ fn launch_failure(error: StepError) -> Failure {
     }
 }
 
-/// The pod on which a job is looked up.
+/// A job's id, as whoever asks for it gives it.
 pub(super) fn job_id(text: &str) -> Result<JobId, Failure> {
     JobId::parse(text).ok_or_else(|| {
         let shown: String = text.chars().take(120).collect();

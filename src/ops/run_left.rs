@@ -3,7 +3,7 @@
 
 use super::Tether;
 use super::run_home::LogSays;
-use super::sync::checked_subdir;
+use super::subdir::checked_subdir;
 use crate::domain::{Pod, Vehicle};
 use crate::pod::transfer::PulledFile;
 use crate::pod::{Ask, Told};

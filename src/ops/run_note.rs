@@ -5,8 +5,9 @@ use super::run_files;
 use super::run_home::{self, LogSays};
 use super::run_job::PlannedJob;
 use super::run_left::{self, Pull};
+use super::unknown_launches::may_have_started;
 use super::{CloudName, LatestMetrics, Tether};
-use crate::apply::{ApplyError, StepError, StepOutcome};
+use crate::apply::{ApplyError, StepOutcome};
 use crate::domain::{JobId, JobMeta, Pod, PodId, Usd, Vehicle};
 use crate::ledger::Event;
 use crate::runs::{Home, Numbers, Results, RunRecord, Seen, Supervised, VERSION};
@@ -273,12 +274,6 @@ impl Tether {
             tracing::warn!(%error, job = %id, "the record of a run could not be noted");
         }
     }
-}
-
-/// Whether a launch of so many steps that failed may have started its job: only the last step does,
-/// those before place files.
-pub(super) fn may_have_started(error: &ApplyError, steps: usize) -> bool {
-    error.done.len() + 1 >= steps && error.error != StepError::NoShell
 }
 
 /// The word for a cloud in a record.

@@ -4,9 +4,15 @@
 //! starts while its sources change.
 
 use super::Tether;
-use crate::apply::{ApplyError, StepOutcome};
+use crate::apply::{ApplyError, StepError, StepOutcome};
 use crate::domain::{JobId, Pod};
 use crate::ledger::{Action, Book, Event};
+
+/// Whether a launch of so many steps that failed may have started its job: only the last step does,
+/// those before place files.
+pub(super) fn may_have_started(error: &ApplyError, steps: usize) -> bool {
+    error.done.len() + 1 >= steps && error.error != StepError::NoShell
+}
 
 impl Tether {
     /// Launches on this pod that have no end in the journal. Whoever wrote them is gone, or has given
