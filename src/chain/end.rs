@@ -80,17 +80,19 @@ impl Runner<'_> {
             ),
             (before, after) if before.end().is_none() => match after.end() {
                 Some(End::Done) => {
-                    (NoticeKind::Ended, "every link is done; the pod is stopped".into())
+                    (NoticeKind::Ended, "every link is done; the pod is being stopped".into())
                 }
                 Some(End::Paused(_)) => {
                     let bills = matches!(after, State::Over { .. });
-                    let pod = if bills { "is left running and bills" } else { "is stopped" };
+                    let pod = if bills { "is left running and bills" } else { "is being stopped" };
                     (NoticeKind::Ended, format!("it is at a stop point; the pod {pod}"))
                 }
                 Some(End::Interrupted) => {
-                    (NoticeKind::Ended, "a person ended it; the pod is stopped".into())
+                    (NoticeKind::Ended, "a person ended it; the pod is being stopped".into())
                 }
-                Some(End::Failed(_)) => (NoticeKind::Failed, format!("{why}; the pod is stopped")),
+                Some(End::Failed(_)) => {
+                    (NoticeKind::Failed, format!("{why}; the pod is being stopped"))
+                }
                 Some(End::Refused(_)) => {
                     (NoticeKind::Failed, format!("{why}; nothing was changed, the pod may bill"))
                 }

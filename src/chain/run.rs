@@ -239,11 +239,14 @@ impl Runner<'_> {
             End::Failed(link) => {
                 let why = format!("{}: {reason}", self.place(link));
                 self.failed(link, &reason, now);
-                tell(Note::Said(format!("{why}; the campaign ends here and the pod is stopped")));
+                tell(Note::Said(format!(
+                    "{why}; the campaign ends here and the pod is being stopped"
+                )));
                 ("failed", Some(why))
             }
             End::Interrupted => {
-                let way = "ending in order: the pod is stopped; once more (Ctrl-C) leaves at once";
+                let way =
+                    "ending in order: the pod is being stopped; once more (Ctrl-C) leaves at once";
                 tell(Note::Said(way.to_owned()));
                 ("interrupted", Some("a person ended it".to_owned()))
             }
