@@ -44,7 +44,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// How many campaigns run without being asked for more.
-const CAMPAIGNS: u64 = 10_000;
+const CAMPAIGNS: u64 = 20_000;
 /// Where the seeds begin.
 const FIRST_SEED: u64 = 1;
 
