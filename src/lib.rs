@@ -31,3 +31,4 @@ pub mod secret;
 pub mod supervise;
 pub mod training;
 pub mod watch;
+pub mod whole_file;

@@ -3,14 +3,10 @@
 use super::prepared::Prepared;
 use super::record::{Artifact, LinkRecord};
 use crate::domain::{ExpectedReward, Recipe, RewardLines, Usd, Vehicle, Work};
-use crate::ops::sha256_hex;
+use crate::ops::{rewards_in_log, sha256_hex};
 use crate::supervise::Summary;
-use crate::watch::metrics::MetricsParser;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// The longest log that is read for its rewards, in bytes.
-const LOG_MAX: u64 = 256 << 20;
 /// How many files one link may have recorded.
 const FILES_MAX: usize = 256;
 
@@ -127,12 +123,14 @@ fn rewards(
     record: &mut LinkRecord,
 ) -> Vec<String> {
     let Some(job) = &record.job_id else { return Vec::new() };
-    let log = vehicle.local_log_dir.join("jobs").join(job).join("out.log");
+    let folder = vehicle.local_log_dir.join("jobs").join(job);
     let results = summary.and_then(|summary| summary.results.as_ref());
     let expect = &prepared.link.expect;
     let is_asked = expect.reward.is_some() || expect.reward_lines.is_some();
-    let (told, last) = if is_asked || results.is_some() { told(&log) } else { (None, None) };
-    record.reward_lines = results.map(|results| results.reward_lines).or(told);
+    let told = (is_asked || results.is_some()).then(|| rewards_in_log(&folder)).flatten();
+    let (lines, last) = told.unzip();
+    let last = last.flatten();
+    record.reward_lines = results.map(|results| results.reward_lines).or(lines);
     record.reward = last;
     let mut faults = Vec::new();
     let lines = expect.reward_lines.and_then(|lines| match lines {
@@ -163,18 +161,4 @@ fn rewards(
         }
     }
     faults
-}
-
-/// How often a log tells a mean reward, and the last of them.
-fn told(log: &Path) -> (Option<usize>, Option<f64>) {
-    let mut text = Vec::new();
-    let read = std::fs::File::open(log).and_then(|file| file.take(LOG_MAX).read_to_end(&mut text));
-    if read.is_err() {
-        return (None, None);
-    }
-    let mut parser = MetricsParser::new();
-    parser.push(&text);
-    parser.finish();
-    let rewards: Vec<f64> = parser.blocks().iter().filter_map(|block| block.mean_reward).collect();
-    (Some(rewards.len()), rewards.last().copied())
 }

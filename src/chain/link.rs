@@ -97,7 +97,7 @@ impl Runner<'_> {
     }
 
     /// Waits; whether a signal ended it.
-    async fn waited(&mut self, time: Duration, signals: &mut Signals) -> bool {
+    pub(super) async fn waited(&mut self, time: Duration, signals: &mut Signals) -> bool {
         let (tether, vehicle, interval) = (self.tether, &self.vehicle, self.options.interval);
         let watched =
             self.pod.as_ref().map(|pod| Watched::of(tether, vehicle, pod, Some(interval)));

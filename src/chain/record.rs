@@ -5,10 +5,10 @@ use crate::domain::{Campaign, PodId, Usd, Vehicle};
 use crate::error::{Failure, FailureKind};
 use crate::held::Held;
 use crate::ops::CloudName;
+use crate::whole_file;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The version of this shape. It grows when a key changes its meaning, not when one is added.
@@ -215,14 +215,7 @@ impl Record {
     /// # Errors
     /// When it cannot be written.
     pub(super) fn write(&self) -> std::io::Result<()> {
-        let folder = self.record_path.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        serde_json::to_writer_pretty(&mut file, self)?;
-        file.write_all(b"\n")?;
-        file.as_file().sync_all()?;
-        file.persist(&self.record_path).map_err(|error| error.error)?;
-        Ok(())
+        whole_file::replace(&self.record_path, self).map(|_| ())
     }
 }
 

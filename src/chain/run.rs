@@ -173,7 +173,7 @@ impl Runner<'_> {
             Effect::Check(link) => self.check(link, signals, tell).await,
             Effect::Run(link) => self.run_link(link, signals, tell).await,
             Effect::Rest(link) => self.rest(link, signals, tell).await,
-            Effect::Judge(link) => self.judge(link, tell).await,
+            Effect::Judge(link) => self.judge(link, signals, tell).await,
             Effect::Stop => self.stop(signals, tell).await,
             Effect::Finish => Event::Leave,
         }

@@ -8,12 +8,9 @@ use super::state::Event;
 use crate::domain::{JobState, Pod, PodId};
 use crate::error::Failure;
 use crate::ops::PodOfRun;
-use crate::supervise::{self, Note, ResumeOptions, Summary, resume_link};
-use chrono::{DateTime, TimeDelta, Utc};
+use crate::supervise::{self, Note, ResumeOptions, later_boot, read_summary, resume_link};
+use chrono::{DateTime, Utc};
 use std::path::Path;
-
-/// How far the provider's times of one start may differ.
-const SAME_START: TimeDelta = TimeDelta::seconds(60);
 
 impl Runner<'_> {
     pub(super) async fn take_up(
@@ -28,11 +25,11 @@ impl Runner<'_> {
         let Some(path) = record.summary_path.clone() else { return Event::NoJob };
         // Its time counts from its own begin, also what passed while nobody was there.
         self.link_began = self.link_began.min(record.started_at);
-        let summary = match read(&path) {
+        let summary = match read_summary(&path) {
             Ok(Some(summary)) => summary,
             // It is written before the launch: without it nothing was launched.
             Ok(None) => return self.never_begun(&name),
-            Err(why) => return self.cannot(why),
+            Err(failure) => return self.cannot(failure.message),
         };
         if summary.job_id.is_none() {
             return self.never_begun(&name);
@@ -147,10 +144,8 @@ impl Runner<'_> {
         Ok(match self.tether.pod_of_run(&self.vehicle, id).await? {
             PodOfRun::Off(pod) => Boot::Off(format!("pod {} is {}", pod.id, pod.status)),
             PodOfRun::Gone { .. } => Boot::Off(format!("the account shows pod {id} no more")),
-            PodOfRun::On(pod) => match pod.started_at {
-                Some(at) if at - began > SAME_START => Boot::Later(pod),
-                _ => Boot::Same(Some(pod)),
-            },
+            PodOfRun::On(pod) if later_boot(&pod, began).is_some() => Boot::Later(pod),
+            PodOfRun::On(pod) => Boot::Same(Some(pod)),
         })
     }
 }
@@ -160,18 +155,4 @@ enum Boot {
     Same(Option<Pod>),
     Later(Pod),
     Off(String),
-}
-
-/// The summary; `None` when there is none.
-fn read(path: &Path) -> Result<Option<Summary>, String> {
-    let text = match std::fs::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => {
-            return Err(format!("its summary {} cannot be read: {error}", path.display()));
-        }
-    };
-    serde_json::from_slice(&text)
-        .map(Some)
-        .map_err(|error| format!("its summary {} makes no sense: {error}", path.display()))
 }

@@ -5,7 +5,7 @@ use super::judge;
 use super::link::{BETWEEN, PATIENCE};
 use super::prepared::Prepared;
 use super::record::Outcome;
-use super::run::Runner;
+use super::run::{Runner, Signals};
 use super::state::Event;
 use crate::supervise::Note;
 
@@ -14,6 +14,7 @@ impl Runner<'_> {
     pub(super) async fn judge(
         &mut self,
         link: usize,
+        signals: &mut Signals,
         tell: &mut (dyn FnMut(Note) + Send),
     ) -> Event {
         let Some(prepared) = self.links.get(link).cloned() else { return Event::Leave };
@@ -34,7 +35,8 @@ impl Runner<'_> {
             Ok(looked) => looked,
             Err(error) => (kept, vec![format!("what it left could not be looked at: {error}")]),
         };
-        faults.extend(self.gates_after(&prepared).await);
+        let Some(gates) = self.gates_after(&prepared, signals).await else { return Event::Leave };
+        faults.extend(gates);
         let well = faults.is_empty();
         if well {
             record.outcome = Outcome::Succeeded;
@@ -56,10 +58,15 @@ impl Runner<'_> {
         Event::Judged { well }
     }
 
-    async fn gates_after(&self, prepared: &Prepared) -> Vec<String> {
+    /// What of the gates after a link does not hold; `None` when a signal ended the questions.
+    async fn gates_after(
+        &mut self,
+        prepared: &Prepared,
+        signals: &mut Signals,
+    ) -> Option<Vec<String>> {
         let gates = &prepared.link.after;
         if gates.is_empty() {
-            return Vec::new();
+            return Some(Vec::new());
         }
         let start = self.tether.clock().monotonic();
         loop {
@@ -70,11 +77,13 @@ impl Runner<'_> {
             let looked = looked.await;
             let waited = self.tether.clock().monotonic().saturating_sub(start);
             match looked {
-                Ok(faults) => return faults,
+                Ok(faults) => return Some(faults),
                 Err(failure) if failure.retryable && waited < PATIENCE => {
-                    tokio::time::sleep(BETWEEN).await;
+                    if self.waited(BETWEEN, signals).await {
+                        return None;
+                    }
                 }
-                Err(failure) => return vec![format!("gates after it: {}", failure.message)],
+                Err(failure) => return Some(vec![format!("gates after it: {}", failure.message)]),
             }
         }
     }

@@ -3,8 +3,8 @@
 //! not answer for a while is no reason to stop it.
 
 use crate::domain::{PodId, Vehicle};
+use crate::whole_file;
 use chrono::{DateTime, Utc};
-use std::io::Write as _;
 use std::path::PathBuf;
 
 /// One start that podtether asked for.
@@ -23,17 +23,7 @@ fn path(vehicle: &Vehicle) -> PathBuf {
 /// Notes a start. A note that cannot be written only means that this boot is never given up by
 /// itself; it is no reason to leave a started pod alone.
 pub(super) fn note(vehicle: &Vehicle, boot: &Boot) {
-    let write = || -> std::io::Result<()> {
-        let path = path(vehicle);
-        let folder = path.parent().unwrap_or(&path);
-        std::fs::create_dir_all(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        serde_json::to_writer(&mut file, boot)?;
-        file.flush()?;
-        file.persist(&path).map_err(|error| error.error)?;
-        Ok(())
-    };
-    if let Err(error) = write() {
+    if let Err(error) = whole_file::replace(&path(vehicle), boot) {
         tracing::warn!(%error, vehicle = %vehicle.name, "the start of the pod could not be noted");
     }
 }

@@ -1,17 +1,14 @@
 //! What the links of a campaign need of the verbs: their jobs, checked before anything is asked of the
-//! provider; the files that they look at; and the review of all of them together.
+//! provider, and the review of all of them together.
 
 use super::gather::Needs;
 use super::set_up::SetUpRequest;
 use super::sweep::SweepRequest;
 use super::{JobKind, RunJobRequest, Tether, TrainingChoice, sha256_hex};
 use crate::domain::{Ceiling, JobEnd, Link, Pod, Price, Usd, Vehicle, Work};
-use crate::error::{Failure, FailureKind, StillBilling};
+use crate::error::{Failure, StillBilling};
 use crate::guard;
 use crate::plan::{self, Intent};
-use crate::pod::{
-    Ask, ExecLimits, Told, parse_recipe_look, recipe_answer_bytes, recipe_look_command,
-};
 use crate::training;
 use std::time::Duration;
 
@@ -81,7 +78,7 @@ impl Tether {
             let iterations = prepared.run.iterations;
             (
                 iterations,
-                expected_time(&prepared.recipe, iterations),
+                training::expected_time(&prepared.recipe, iterations),
                 prepared.recipe.sha256.clone(),
             )
         });
@@ -105,40 +102,6 @@ impl Tether {
         let (_, script, files) = self.patch_files()?;
         let all = std::iter::once(&script).chain(&files);
         Ok(all.map(|file| format!("{} {}\n", file.name, sha256_hex(&file.bytes))).collect())
-    }
-
-    /// Looks at files on the vehicle's pod; the volume is waited for as long as `patience`.
-    ///
-    /// # Errors
-    /// When the pod or its volume does not answer.
-    pub(crate) async fn look_at_files(
-        &self,
-        vehicle: &Vehicle,
-        pod: &Pod,
-        patience: Duration,
-        asks: &[Ask],
-    ) -> Result<Vec<Told>, Failure> {
-        if asks.is_empty() {
-            return Ok(Vec::new());
-        }
-        let limits = ExecLimits {
-            timeout: patience + Duration::from_secs(10),
-            stdout_bytes: recipe_answer_bytes(asks),
-            stderr_bytes: 8 * 1024,
-        };
-        let shell = self.shell(vehicle, pod)?;
-        let output = shell.run(&recipe_look_command(patience, asks), limits).await?;
-        let told = parse_recipe_look(&output, asks)
-            .map_err(|error| super::probe::pod_failure(&error).billing(StillBilling::Yes))?;
-        told.ok_or_else(|| {
-            Failure::new(
-                FailureKind::Timeout,
-                format!("the volume did not answer within {} s", patience.as_secs()),
-                "try again; a volume that hangs makes jobs hang",
-            )
-            .billing(StillBilling::Yes)
-            .retryable()
-        })
     }
 
     /// Has the rules look at all links together, for `links` in all and with this end. Nothing is
@@ -221,9 +184,4 @@ impl Tether {
             }
         }
     }
-}
-
-/// How long a training is expected to take by its recipe, before a pod is known.
-fn expected_time(recipe: &crate::domain::Recipe, iterations: Option<u32>) -> Option<Duration> {
-    training::expected_time(recipe, iterations)
 }

@@ -6,11 +6,12 @@ use super::host_id::host_id;
 use crate::domain::{
     Circumstances, FuseName, FuseReceipt, FuseReport, ProvenFuses, Receipts, Vehicle,
 };
+use crate::whole_file;
 use chrono::TimeDelta;
 use rand::RngExt as _;
 use sha2::{Digest as _, Sha256};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
 impl Tether {
     /// Where the vehicle's receipts lie; `None` without a state folder.
@@ -28,7 +29,7 @@ impl Tether {
         let receipts: Receipts = serde_json::from_slice(&text).ok()?;
         let is_ours = receipts.version == Receipts::VERSION
             && receipts.vehicle == vehicle.name.0
-            && receipts.cloud == self.cloud_word();
+            && receipts.cloud == self.cloud_name().as_str();
         is_ours.then_some(receipts)
     }
 
@@ -38,7 +39,7 @@ impl Tether {
         self.receipts(vehicle).unwrap_or_else(|| Receipts {
             version: Receipts::VERSION,
             vehicle: vehicle.name.0.clone(),
-            cloud: self.cloud_word().to_owned(),
+            cloud: self.cloud_name().as_str().to_owned(),
             salt: format!("{:016x}", rand::rng().random::<u64>()),
             fuses: Vec::new(),
         })
@@ -56,13 +57,7 @@ impl Tether {
     ) -> io::Result<PathBuf> {
         let path = self.receipts_file(vehicle).ok_or(io::ErrorKind::NotFound)?;
         receipts.take(newer);
-        let folder = path.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        serde_json::to_writer_pretty(&mut file, &receipts)?;
-        file.write_all(b"\n")?;
-        file.as_file().sync_all()?;
-        file.persist(&path).map_err(|error| error.error)?;
+        whole_file::replace(&path, &receipts)?;
         Ok(path)
     }
 
@@ -107,10 +102,6 @@ impl Tether {
                 beside.push_str(words);
             }
         }
-    }
-
-    fn cloud_word(&self) -> &'static str {
-        if self.cloud.is_local() { "local" } else { "runpod" }
     }
 }
 

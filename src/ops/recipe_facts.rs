@@ -7,11 +7,8 @@ use super::wanted::Prepared;
 use crate::config::cross_check;
 use crate::domain::{Pod, SourceEdit, Vehicle};
 use crate::plan::{Gate, Gates, Replacement};
-use crate::pod::{
-    Ask, ExecLimits, Told, parse_recipe_look, recipe_answer_bytes, recipe_look_command,
-};
+use crate::pod::{Ask, Told};
 use crate::training::edit::{self, LineChange};
-use std::time::Duration;
 
 /// A file that gets a level, with the lines that change.
 #[derive(Clone, Debug)]
@@ -66,18 +63,8 @@ impl Tether {
         pod: &Pod,
         asks: &[Ask],
     ) -> Result<Vec<Told>, String> {
-        let shell = self.shell(vehicle, pod).map_err(|failure| failure.message)?;
-        let limits = ExecLimits {
-            timeout: LONG + Duration::from_secs(4),
-            stdout_bytes: recipe_answer_bytes(asks),
-            stderr_bytes: 8 * 1024,
-        };
-        let output = shell
-            .run(&recipe_look_command(LONG, asks), limits)
-            .await
-            .map_err(|error| error.to_string())?;
-        let told = parse_recipe_look(&output, asks).map_err(|error| error.to_string())?;
-        told.ok_or_else(|| format!("the volume did not answer within {} s", LONG.as_secs()))
+        let told = self.look_at_files(vehicle, pod, LONG, asks).await;
+        told.map_err(|failure| failure.message)
     }
 }
 

@@ -4,8 +4,9 @@
 use crate::domain::JobId;
 use crate::held::Held;
 use crate::runs::{NotARecord, RunRecord};
+use crate::whole_file;
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,15 +41,7 @@ pub(super) async fn turn(log_dir: &Path) -> Option<Held> {
 /// # Errors
 /// When it cannot be written; then the one before stands.
 pub(super) fn write(log_dir: &Path, id: &JobId, record: &RunRecord) -> io::Result<String> {
-    let folder = folder(log_dir);
-    std::fs::create_dir_all(&folder)?;
-    let mut text = serde_json::to_vec_pretty(record)?;
-    text.push(b'\n');
-    let mut file = tempfile::NamedTempFile::new_in(&folder)?;
-    file.write_all(&text)?;
-    file.as_file().sync_all()?;
-    file.persist(path_of(log_dir, id)).map_err(|error| error.error)?;
-    Ok(super::sha256_hex(&text))
+    whole_file::replace(&path_of(log_dir, id), record).map(|text| super::sha256_hex(&text))
 }
 
 /// Reads one record; `None` when there is none.

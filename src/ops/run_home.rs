@@ -72,6 +72,12 @@ pub(super) fn log(job_dir: &Path, line: Option<&str>) -> Option<LogSays> {
     })
 }
 
+/// How often the log in a job's folder here tells a mean reward, and the last of them; `None` when it is
+/// not here, or too long.
+pub(crate) fn rewards_in_log(job_dir: &Path) -> Option<(usize, Option<f64>)> {
+    log(job_dir, None).map(|says| (says.reward_lines, says.last_reward))
+}
+
 /// A plain file of at most so many bytes, whole.
 fn read(path: &Path, max: u64) -> Option<Vec<u8>> {
     let meta = std::fs::metadata(path).ok()?;

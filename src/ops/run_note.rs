@@ -6,11 +6,11 @@ use super::run_home::{self, LogSays};
 use super::run_job::PlannedJob;
 use super::run_left::{self, Pull};
 use super::unknown_launches::may_have_started;
-use super::{CloudName, LatestMetrics, Tether};
+use super::{LatestMetrics, Tether};
 use crate::apply::{ApplyError, StepOutcome};
 use crate::domain::{JobId, JobMeta, Pod, PodId, Usd, Vehicle};
 use crate::ledger::Event;
-use crate::runs::{Home, Numbers, Results, RunRecord, Seen, Supervised, VERSION};
+use crate::runs::{Home, Numbers, Results, RunRecord, Seen, Supervised};
 use chrono::{DateTime, Utc};
 use std::path::Path;
 
@@ -38,26 +38,14 @@ impl Tether {
         provenance: &super::provenance::Provenance,
     ) {
         let record = RunRecord {
-            version: VERSION,
-            cloud: cloud_word(self.cloud_name()).to_owned(),
-            job_id: job.id.to_string(),
-            vehicle: job.vehicle.name.0.clone(),
             pod_id: job.pod.id.0.clone(),
             name: job.name.clone(),
             command: job.command.clone(),
             workdir: job.workdir.clone(),
             ceiling_sec: Some(job.ceiling.as_secs()),
-            launched_at: self.clock.now(),
             micros_per_hour: job.pod.price.known().map(|rate| rate.per_hour().micros()),
             provenance: provenance.clone(),
-            seen: None,
-            ended_at: None,
-            metrics: None,
-            iterations_done: None,
-            cost: None,
-            results: None,
-            home: Vec::new(),
-            supervised: None,
+            ..self.record_of(&job.vehicle, &job.id, self.clock.now())
         };
         self.change_record(&job.vehicle, &job.id, || Some(record), |_| ()).await;
     }
@@ -235,10 +223,6 @@ impl Tether {
         } = run_home::meta(job_dir)?;
         let rate = provenance.get("usd_per_hour").and_then(|rate| rate.as_str());
         Some(RunRecord {
-            version: VERSION,
-            cloud: cloud_word(self.cloud_name()).to_owned(),
-            job_id: id.to_string(),
-            vehicle: vehicle.name.0.clone(),
             pod_id: pod_id
                 .or_else(|| pod.map(|pod| pod.id.clone()))
                 .map_or_else(String::new, |PodId(id)| id),
@@ -246,18 +230,14 @@ impl Tether {
             command,
             workdir,
             ceiling_sec: max_runtime_sec,
-            launched_at: started_at?,
             micros_per_hour: rate.and_then(|rate| Usd::from_decimal(rate).ok()).map(Usd::micros),
             provenance,
-            seen: None,
-            ended_at: None,
-            metrics: None,
-            iterations_done: None,
-            cost: None,
-            results: None,
-            home: Vec::new(),
-            supervised: None,
+            ..self.record_of(vehicle, id, started_at?)
         })
+    }
+
+    fn record_of(&self, vehicle: &Vehicle, id: &JobId, launched_at: DateTime<Utc>) -> RunRecord {
+        RunRecord::launched(self.cloud_name().as_str(), &vehicle.name.0, id.as_str(), launched_at)
     }
 
     /// When somebody first saw that the job had ended.
@@ -273,14 +253,6 @@ impl Tether {
         if let Err(error) = ledger.append(Event::RunRecorded { vehicle, job, sha256 }) {
             tracing::warn!(%error, job = %id, "the record of a run could not be noted");
         }
-    }
-}
-
-/// The word for a cloud in a record.
-pub(super) const fn cloud_word(cloud: CloudName) -> &'static str {
-    match cloud {
-        CloudName::Local => "local",
-        CloudName::Runpod => "runpod",
     }
 }
 
@@ -308,8 +280,7 @@ fn set_end(
     noted: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 ) {
-    const ENDS: [&str; 4] = ["succeeded", "failed", "timed_out", "orphaned"];
-    if !record.seen.as_ref().is_some_and(|seen| ENDS.contains(&seen.state.as_str())) {
+    if !record.ran_to_an_end() {
         return;
     }
     // The pod's clock may be another one than ours.

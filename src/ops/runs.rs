@@ -4,7 +4,6 @@
 use super::open::journal;
 use super::run_files;
 use super::run_home;
-use super::run_note::cloud_word;
 use super::vigil;
 use super::{CloudName, Start};
 use crate::clock::SharedClock;
@@ -86,7 +85,7 @@ pub(super) fn known_of(config: &Config, ledger: Option<&Ledger>, cloud: CloudNam
         let (found, troubles) = run_files::all(folder);
         known.troubles.extend(troubles);
         for (record, sum) in found {
-            if record.cloud != cloud_word(cloud) {
+            if record.cloud != cloud.as_str() {
                 known.of_other_cloud += 1;
                 continue;
             }

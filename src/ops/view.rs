@@ -23,6 +23,15 @@ impl CloudName {
     pub(crate) fn of(cloud: &dyn Cloud) -> Self {
         if cloud.is_local() { Self::Local } else { Self::Runpod }
     }
+
+    /// Its word in answers and in records.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Runpod => "runpod",
+        }
+    }
 }
 
 /// A pod in an answer.

@@ -4,9 +4,9 @@
 use super::CloudName;
 use crate::watch::state::State;
 use crate::watch::{Finding, PlateauRule, ReadingState};
+use crate::whole_file;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// What is watched, and by which rules.
@@ -113,15 +113,6 @@ impl WatchStatus {
     /// Replaces the file, whole or not at all.
     pub(super) fn write(&self) -> std::io::Result<()> {
         let Some(path) = &self.status_path else { return Ok(()) };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        // In one piece: straight into a file each word of it is a call of its own.
-        let mut text = serde_json::to_vec_pretty(self)?;
-        text.push(b'\n');
-        file.write_all(&text)?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
+        whole_file::replace(path, self).map(|_| ())
     }
 }

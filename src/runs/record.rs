@@ -156,6 +156,33 @@ impl RunRecord {
         format!("{job}.json")
     }
 
+    /// A job that was launched, and of which nothing more is known.
+    #[must_use]
+    pub fn launched(cloud: &str, vehicle: &str, job_id: &str, at: DateTime<Utc>) -> Self {
+        Self {
+            version: VERSION,
+            cloud: cloud.to_owned(),
+            job_id: job_id.to_owned(),
+            vehicle: vehicle.to_owned(),
+            pod_id: String::new(),
+            name: String::new(),
+            command: String::new(),
+            workdir: String::new(),
+            ceiling_sec: None,
+            launched_at: at,
+            micros_per_hour: None,
+            provenance: BTreeMap::new(),
+            seen: None,
+            ended_at: None,
+            metrics: None,
+            iterations_done: None,
+            cost: None,
+            results: None,
+            home: Vec::new(),
+            supervised: None,
+        }
+    }
+
     /// Reads a record; `name` is its file's name.
     ///
     /// # Errors
@@ -202,6 +229,12 @@ impl RunRecord {
         }
     }
 
+    /// Whether it was seen to have begun and ended.
+    #[must_use]
+    pub fn ran_to_an_end(&self) -> bool {
+        self.seen.as_ref().is_some_and(|seen| is_end(&seen.state) && seen.state != NOT_STARTED)
+    }
+
     /// Reckons what the job cost, once its price and its end are known.
     pub fn reckon(&mut self) {
         let Some((rate, end)) = self.micros_per_hour.zip(self.ended_at) else { return };
@@ -220,8 +253,11 @@ impl RunRecord {
 /// Whether a word of job_status is an end after which the job does nothing more.
 #[must_use]
 pub(super) fn is_end(state: &str) -> bool {
-    matches!(state, "succeeded" | "failed" | "timed_out" | "orphaned" | "not_started")
+    matches!(state, "succeeded" | "failed" | "timed_out" | "orphaned" | NOT_STARTED)
 }
+
+/// A launch that started nothing.
+const NOT_STARTED: &str = "not_started";
 
 #[cfg(test)]
 mod tests {

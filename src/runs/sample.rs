@@ -1,6 +1,6 @@
 //! A record and a launch of one job, for unit tests.
 
-use super::record::{RunRecord, VERSION};
+use super::record::RunRecord;
 use crate::domain::{PodId, Usd};
 use crate::ledger::{Action, Entry, Event, Launch, Launches};
 use chrono::{DateTime, Utc};
@@ -26,26 +26,14 @@ fn launched_at() -> DateTime<Utc> {
 /// A training that was launched and of which nothing more is known.
 pub fn record(job: &str) -> RunRecord {
     RunRecord {
-        version: VERSION,
-        cloud: "runpod".to_owned(),
-        job_id: job.to_owned(),
-        vehicle: "hippocampus".to_owned(),
         pod_id: "pod1".to_owned(),
         name: "train-curee-dr-2-s1".to_owned(),
         command: "./train.sh --seed 1".to_owned(),
         workdir: "/workspace/IsaacLab".to_owned(),
         ceiling_sec: Some(3600),
-        launched_at: launched_at(),
         micros_per_hour: Some(690_000),
         provenance: provenance(),
-        seen: None,
-        ended_at: None,
-        metrics: None,
-        iterations_done: None,
-        cost: None,
-        results: None,
-        home: Vec::new(),
-        supervised: None,
+        ..RunRecord::launched("runpod", "hippocampus", job, launched_at())
     }
 }
 

@@ -13,10 +13,9 @@ use std::path::Path;
 /// What it is instead, in words. Nothing was changed.
 pub(super) fn read(tether: &Tether, asked: &ResumeOptions) -> Result<(Summary, Vehicle), Failure> {
     let path = asked.summary.display();
-    let text = std::fs::read(&asked.summary).map_err(|error| {
-        Failure::bad_input(format!("the summary {path} could not be read: {error}"))
+    let summary = read_summary(&asked.summary)?.ok_or_else(|| {
+        Failure::bad_input(format!("the summary {path} could not be read: there is no such file"))
     })?;
-    let summary = parse(&text, &asked.summary)?;
     if let Some(why) = nothing_to_take_up(&summary) {
         return Err(Failure::new(
             FailureKind::BadInput,
@@ -43,6 +42,21 @@ pub(super) fn read(tether: &Tether, asked: &ResumeOptions) -> Result<(Summary, V
         ))
     })?;
     Ok((summary, vehicle))
+}
+
+/// The summary of a run; `None` when there is no such file.
+///
+/// # Errors
+/// When it cannot be read, is none, or was written by a newer podtether.
+pub(crate) fn read_summary(path: &Path) -> Result<Option<Summary>, Failure> {
+    match std::fs::read(path) {
+        Ok(text) => parse(&text, path).map(Some),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::bad_input(format!(
+            "the summary {} could not be read: {error}",
+            path.display()
+        ))),
+    }
 }
 
 fn parse(text: &[u8], path: &Path) -> Result<Summary, Failure> {

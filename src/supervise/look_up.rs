@@ -2,6 +2,7 @@
 //! and brought home; nothing is launched and nothing is stopped.
 
 use super::capture::capture;
+use super::earlier::read_summary;
 use super::options::{Note, Options, PULL_EVERY};
 use super::run::save;
 use super::summary::Summary;
@@ -26,8 +27,7 @@ pub(crate) async fn look_up(
     let unreadable = |error: &dyn std::fmt::Display| {
         Failure::bad_input(format!("the summary {} cannot be read: {error}", path.display()))
     };
-    let text = std::fs::read(path).map_err(|error| unreadable(&error))?;
-    let summary: Summary = serde_json::from_slice(&text).map_err(|error| unreadable(&error))?;
+    let summary = read_summary(path)?.ok_or_else(|| unreadable(&"there is no such file"))?;
     let mut summary = summary.taken_up(path.to_owned());
     let id = summary.job_id.as_deref().and_then(JobId::parse);
     let id = id.ok_or_else(|| unreadable(&"it names no job id that podtether gives"))?;

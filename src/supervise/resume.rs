@@ -160,16 +160,21 @@ fn refusal(message: String) -> Failure {
 /// How far the provider's times of one start may differ.
 const SAME_START: TimeDelta = TimeDelta::seconds(60);
 
+/// When the pod was started anew after `began`, a time in the boot that is meant; `None` in the same boot.
+pub(crate) fn later_boot(pod: &Pod, began: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    pod.started_at.filter(|at| *at - began > SAME_START)
+}
+
 /// A pod that was started again since is somebody else's: this run ended with its boot.
 fn is_of_this_boot(summary: &Summary, pod: &Pod, id: &JobId) -> Result<(), Failure> {
     let boot = summary.pod_started_at.unwrap_or(summary.started_at);
-    match pod.started_at {
-        Some(at) if at - boot > SAME_START => Err(refusal(format!(
+    match later_boot(pod, boot) {
+        Some(at) => Err(refusal(format!(
             "pod {} was started again at {}, after this run began: job {id} ended with the boot before, and what runs now is not of this run. Its results are still on the volume (sync_logs, subdir jobs/{id})",
             pod.id,
             at.format("%Y-%m-%d %H:%M UTC")
         ))),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 

@@ -6,11 +6,11 @@ use crate::ops::{
     CloudName, EditView, FuseClaim, LatestMetrics, SpendReport, StopAnswer, SyncAnswer,
 };
 use crate::runs::Results;
+use crate::whole_file;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The version of this shape. It grows when a key changes its meaning, not when one is added.
@@ -286,16 +286,6 @@ impl Summary {
     /// known truth.
     pub(super) fn write(&self) -> std::io::Result<()> {
         let Some(path) = &self.summary_path else { return Ok(()) };
-        let folder = path.parent().filter(|folder| *folder != Path::new(""));
-        let folder = folder.unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        // In one piece: straight into a file each word of it is a call of its own, hundreds a summary.
-        let mut text = serde_json::to_vec_pretty(self)?;
-        text.push(b'\n');
-        file.write_all(&text)?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
+        whole_file::replace(path, self).map(|_| ())
     }
 }

@@ -6,10 +6,10 @@ use super::{
 };
 use crate::flows::fixture::{Fixture, VEHICLE};
 use crate::flows::signals::WAITS;
+use crate::flows::slept::Sleeper;
 use crate::flows::supervised::Outcome;
-use chrono::{DateTime, TimeDelta, Utc};
 use podtether::chain;
-use podtether::clock::{Clock, SharedClock, SystemClock};
+use podtether::clock::{SharedClock, SystemClock};
 use podtether::config::{self, Environment};
 use podtether::notify::Notifier;
 use podtether::supervise::Note;
@@ -192,22 +192,6 @@ async fn a_signal_in_a_link_ends_the_campaign_as_it_ends_a_run() {
             assert!(fixture.path("logs/deadman.pid").exists());
             assert_eq!(fixture.stop(&["--vehicle", VEHICLE]).await.0, 0);
         }
-    }
-}
-
-/// The machine's clocks, as they are after so many seconds of sleep.
-struct Sleeper {
-    clock: SystemClock,
-    slept_sec: AtomicI64,
-}
-
-impl Clock for Sleeper {
-    fn now(&self) -> DateTime<Utc> {
-        self.clock.now() + TimeDelta::seconds(self.slept_sec.load(Relaxed))
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.clock.monotonic()
     }
 }
 

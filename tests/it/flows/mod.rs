@@ -24,7 +24,7 @@ mod runs;
 mod seeing;
 mod shown_faults;
 pub mod signals;
-mod slept;
+pub mod slept;
 mod stop_faults;
 mod stop_supervised;
 mod summary;

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The machine's clocks, as they are after so many seconds of sleep.
-struct Sleeper {
-    clock: SystemClock,
-    slept_sec: AtomicI64,
+pub struct Sleeper {
+    pub clock: SystemClock,
+    pub slept_sec: AtomicI64,
 }
 
 impl Clock for Sleeper {
