@@ -234,12 +234,13 @@ main() {
 
   cd "$workdir" 2>/dev/null || cannot_enter=1
   boot_id
+  # Before anybody can find this process: a TERM that ends it now would take the stop with it.
+  trap asked_to_end TERM INT
+  trap : USR1
   publish "${copy%.exit_code}.pid" "$self $started $answer"
   publish "$dir/pid" "$self $started $answer" || exit 2
   ticks
   deadline=$((answer + ceiling * 100))
-  trap asked_to_end TERM INT
-  trap : USR1
   if [ -n "$cannot_enter" ]; then
     say "cannot enter the working directory '$workdir'"
     code=1

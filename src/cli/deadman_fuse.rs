@@ -58,6 +58,7 @@ fn seated() -> u8 {
         }
     };
     let ran = open::block_on(async {
+        deadman::stand_fast();
         let notifier = notifier(&order);
         let (reply, fuse) = deadman::fuse(order, open::clock()).await;
         print::data(&reply);

@@ -34,7 +34,7 @@ pub use fire::Attempt;
 pub use news::{News, NewsKind};
 pub use order::{Order, Telling};
 pub use record::{Proof, Record, Summary, Word};
-pub use run::{Fuse, Pace, fuse, fuse_over, leave_session};
+pub use run::{Fuse, Pace, fuse, fuse_over, leave_session, stand_fast};
 pub use seat::Seen;
 pub use starts::{OwnProgram, Starts};
 pub use status::{VehicleStatus, look, seen, status, worst};

@@ -49,6 +49,22 @@ pub fn leave_session() -> io::Result<()> {
     Ok(())
 }
 
+/// A closed terminal, and whoever ends everything at once, do not end the fuse; `cancel` does. To be called
+/// within the runtime and before [`fuse`]: its file makes it known to others before it is armed.
+pub fn stand_fast() {
+    for kind in [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::terminate()] {
+        if let Ok(mut stream) = signal(kind) {
+            tokio::spawn(async move {
+                while stream.recv().await.is_some() {
+                    tracing::warn!(
+                        "a signal was ignored: `podtether deadman cancel` ends the fuse"
+                    );
+                }
+            });
+        }
+    }
+}
+
 /// A fuse that has settled.
 pub struct Fuse {
     record: Record,
@@ -194,11 +210,10 @@ impl Fuse {
     /// Runs to its end and returns the exit code. `tell` is told what is worth telling and must return at
     /// once: the stop waits for nobody.
     pub async fn run(self, tell: &(dyn Fn(&News) + Sync)) -> u8 {
-        stand_fast();
         self.burn(Pace::default(), tell).await
     }
 
-    /// The same at a pace of its own and without an ear for signals, for a process that is no fuse's own.
+    /// The same at a pace of its own.
     pub async fn burn(mut self, pace: Pace, tell: &(dyn Fn(&News) + Sync)) -> u8 {
         self.pace = pace;
         let (mut told, mut last) = (Told::default(), None);
@@ -361,21 +376,6 @@ impl Fuse {
         }
         if let Err(error) = seat::leave(&self.folder, &summary) {
             tracing::error!(%error, "the summary could not be written");
-        }
-    }
-}
-
-/// A closed terminal, and whoever ends everything at once, do not end the fuse; `cancel` does.
-fn stand_fast() {
-    for kind in [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::terminate()] {
-        if let Ok(mut stream) = signal(kind) {
-            tokio::spawn(async move {
-                while stream.recv().await.is_some() {
-                    tracing::warn!(
-                        "a signal was ignored: `podtether deadman cancel` ends the fuse"
-                    );
-                }
-            });
         }
     }
 }

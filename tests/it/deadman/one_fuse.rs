@@ -84,6 +84,27 @@ async fn it_outlives_the_group_that_armed_it_a_hangup_and_sigterm() {
     assert_eq!(fixture.status().await, "EXITED");
 }
 
+/// C01: also when the signal comes while the fuse is still being armed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_while_it_is_being_armed_does_not_end_it() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    // It proves its key after its file is there: time enough for a signal.
+    fixture.set_faults(&["reply-delayed=1"]).await;
+    let mut arming = command(&fixture, &["arm", "--vehicle", VEHICLE, "--hours", "0.004"]);
+    let mut arming = arming.stdin(Stdio::null()).spawn().unwrap();
+    fixture.until("the fuse's file", async || fixture.path("logs/deadman.pid").exists()).await;
+    let fuse = pid_of(&record(&fixture));
+    for signal in [Signal::HUP, Signal::TERM, Signal::INT] {
+        kill_process(fuse, signal).unwrap();
+    }
+    assert!(arming.wait().unwrap().success());
+    assert_eq!(pid_of(&record(&fixture)), fuse);
+    assert_eq!(ended(&fixture).await["outcome"], "stopped");
+    assert_eq!(fixture.status().await, "EXITED");
+}
+
 /// H04, C11: the key goes over a pipe: it is in no argument, no environment and no file, and a config
 /// that is gone by then changes nothing.
 #[tokio::test(flavor = "multi_thread")]

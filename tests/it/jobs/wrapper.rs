@@ -209,6 +209,26 @@ fn a_wrapper_that_is_asked_to_end_ends_its_job_first() {
     assert!(is_gone(&job));
 }
 
+/// From the moment on in which it can be found, a wrapper that is asked to end records that and stops the
+/// pod.
+#[test]
+fn a_stop_that_comes_as_the_wrapper_shows_itself_is_heard() {
+    let bench = Bench::new();
+    let calls = bench.path("tmp/calls");
+    bench.fake("runpodctl", &format!("echo \"$@\" >>{}", calls.display()));
+    bench.fake(
+        "mv",
+        "real=$(PATH=${PATH#*:} && command -v mv); \"$real\" \"$@\" || exit\n\
+         case ${!#} in */pid) kill -TERM \"$PPID\" ;; esac",
+    );
+    let mut spec = bench.spec("sleep 1000", 60);
+    spec.auto_stop = true;
+    bench.launch(&spec);
+    let status = bench.ended(&spec.job_id);
+    assert_eq!((status.state, status.exit_code), (JobState::Failed, Some(143)));
+    eventually("the stop", || fs::read_to_string(&calls).ok().filter(|c| c.contains("pod1")));
+}
+
 /// E11: and the pod's environment, with a value that refers to nothing, is the job's.
 #[test]
 fn a_job_sees_the_pods_environment_and_its_own_over_it() {
