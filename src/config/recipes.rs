@@ -8,6 +8,7 @@ use super::keys::{self, Key};
 use super::read::{self, Section, Value};
 use super::yaml::{self, Node};
 use super::{paths, value};
+use crate::digest::hex;
 use crate::domain::{
     CrossCheck, Expected, Level, LinePattern, Marker, Recipe, RewardRange, RunLogs, SourceEdit,
     Template,
@@ -390,5 +391,5 @@ fn sha256_of(node: &Node) -> String {
     }
     let mut hash = Sha256::new();
     add(&mut hash, node);
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
 }

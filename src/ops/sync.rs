@@ -193,7 +193,7 @@ fn manifest_file(log_dir: &Path, pod: &PodId, subdir: &str) -> PathBuf {
         .take(60)
         .collect();
     // Two folders may have the same name once it is made plain.
-    let key = super::sha256_hex(format!("{pod}/{subdir}").as_bytes());
+    let key = crate::digest::sha256_hex(format!("{pod}/{subdir}").as_bytes());
     let key = key.get(..8).unwrap_or_default().to_owned();
     log_dir.join(".podtether").join("manifests").join(format!("{name}-{key}.jsonl"))
 }
