@@ -188,7 +188,9 @@ impl Runner<'_> {
                     let name = Some(vehicle.name.0.as_str());
                     let answer = tether.sync_logs(folder, name, false, pulling).await?;
                     let told = match answer.complete {
-                        true => format!("{} files from {}, complete", answer.files, answer.from),
+                        true => {
+                            format!("{} new files from {}, complete", answer.files, answer.from)
+                        }
                         false => format!(
                             "{} did not come whole; missing: {}",
                             answer.from,

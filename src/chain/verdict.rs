@@ -46,11 +46,14 @@ impl Runner<'_> {
             record.reason = None;
         }
         let spent = spent.map_or_else(|| "an unknown amount".to_owned(), |usd| usd.to_string());
-        let files = record.artifacts.len();
+        let files = match record.artifacts.len() {
+            0 => String::new(),
+            n => format!("; {n} expected files are home"),
+        };
         self.record.begin(record);
         if well {
             tell(Note::Said(format!(
-                "{}: done; it cost {spent} of max_usd {}; {files} expected files are home",
+                "{}: done; it cost {spent} of max_usd {}{files}",
                 self.place(link),
                 prepared.link.max_usd
             )));

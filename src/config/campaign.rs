@@ -17,7 +17,8 @@ use std::path::Path;
 /// # Errors
 /// [`ConfigError`] with everything that is wrong in the file.
 pub fn load(path: &Path, config: &Config, env: &Environment) -> Result<Campaign, ConfigError> {
-    let (text, path) = super::text_of_file(path, "name a campaign's file")?;
+    let of = ("the campaign's file", "--chain");
+    let (text, path) = super::text_of_file(path, of, "name a campaign's file")?;
     let tree = resolve::parsed(&text, &path)?;
     let mut problems = Problems::default();
     let known: Vec<&'static Key> = keys::CAMPAIGN.iter().collect();

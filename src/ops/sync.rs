@@ -31,9 +31,9 @@ pub struct SyncAnswer {
     pub from: String,
     /// Folder here.
     pub to: String,
-    /// Files in the folder on the pod.
+    /// Files that this pull brought; those that were here already are not among them.
     pub files: u64,
-    /// Bytes that came over the wire.
+    /// Their size in bytes.
     pub bytes: u64,
     /// Whether every file is here with the size and SHA-256 that it has on the pod.
     pub complete: bool,

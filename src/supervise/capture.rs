@@ -53,7 +53,7 @@ pub(super) async fn capture(
         .flatten()
         .map(|answer| {
             format!(
-                "{} files from {}{}",
+                "{} new files from {}{}",
                 answer.files,
                 answer.from,
                 if answer.complete { ", complete" } else { ", INCOMPLETE" }

@@ -60,6 +60,29 @@ fn a_campaign_is_read_with_all_that_its_links_are_held_to() {
     assert_eq!(campaign.links[1].end, LinkEnd::Stop);
 }
 
+/// Nine aliases of nine aliases of …
+fn bomb() -> String {
+    let lists = ('b'..='j').zip('a'..).map(|(name, of)| {
+        let aliases = vec![format!("*{of}"); 9].join(",");
+        format!("{name}: &{name} [{aliases}]\n")
+    });
+    format!("a: &a [x]\n{}", lists.collect::<String>())
+}
+
+/// A file that is not there is not called a config, which it is not.
+#[test]
+fn a_campaigns_file_that_cannot_be_read_is_called_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = Environment::isolated([("HOME", "/home/ann")]);
+    let path = folder.path().join("podtether.yaml");
+    std::fs::write(&path, CONFIG).unwrap();
+    let config = config::load(&path, &env).unwrap();
+    let gone = config::load_campaign(&folder.path().join("gone.yaml"), &config, &env).unwrap_err();
+    let gone = gone.to_string();
+    assert!(gone.starts_with("cannot read the campaign's file /"), "{gone}");
+    assert!(gone.contains("gone.yaml (from --chain)"), "{gone}");
+}
+
 /// Bad input: told by line and key, with what would do.
 #[test]
 fn a_campaign_that_will_not_do_is_refused_with_line_key_and_what_would() {
@@ -136,12 +159,16 @@ fn a_campaign_that_will_not_do_is_refused_with_line_key_and_what_would() {
         ("campaign: c\nlinks: []".to_owned(), "c.yaml:2: links: has no link"),
         ("campaign: c".to_owned(), "links: is missing"),
         ("".to_owned(), "campaign: is missing"),
-        ("campaign: c\nlinks:\n\t- a".to_owned(), "c.yaml:3:"),
+        ("campaign: c\nlinks:\n\t- a".to_owned(), "c.yaml:3:2: not YAML: a tab, where only spaces"),
         (
             "campaign: c\ncampaign: d\nlinks: [{name: off, stop: true}]".to_owned(),
             "c.yaml:2: campaign: given twice, first on line 1",
         ),
-        ("campaign: c\nlinks: &l [{name: a, needs: *l}]".to_owned(), "c.yaml"),
+        (
+            "campaign: c\nlinks: &l [{name: a, needs: *l}]".to_owned(),
+            "not YAML: an alias (*name) leads back into its own anchor",
+        ),
+        (bomb(), "its aliases (*name) make it far larger than any settings are"),
     ] {
         let error = load(&text).unwrap_err();
         assert!(error.starts_with("c.yaml") && error.contains(says), "{text}\n{says}\n{error}");
