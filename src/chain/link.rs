@@ -189,7 +189,7 @@ impl Runner<'_> {
                     let answer = tether.sync_logs(folder, name, false, pulling).await?;
                     let told = match answer.complete {
                         true => {
-                            format!("{} new files from {}, complete", answer.files, answer.from)
+                            format!("{} from {}, complete", answer.brought(), answer.from)
                         }
                         false => format!(
                             "{} did not come whole; missing: {}",

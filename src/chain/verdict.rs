@@ -48,6 +48,7 @@ impl Runner<'_> {
         let spent = spent.map_or_else(|| "an unknown amount".to_owned(), |usd| usd.to_string());
         let files = match record.artifacts.len() {
             0 => String::new(),
+            1 => "; 1 expected file is home".to_owned(),
             n => format!("; {n} expected files are home"),
         };
         self.record.begin(record);

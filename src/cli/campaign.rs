@@ -157,7 +157,11 @@ fn lines_of_end(record: &Record, args: &SuperviseArgs, file: &Path) -> Vec<Strin
         lines.push(format!("stop it:  {stop}"));
     }
     if record.state != "done" {
-        lines.push(format!("go on:    {}", shell(&["supervise", "--chain", &file])));
+        let first = match may_run {
+            true => String::new(),
+            false => format!("ensure_pod with vehicle={} first, then ", record.vehicle),
+        };
+        lines.push(format!("go on:    {first}{}", shell(&["supervise", "--chain", &file])));
     }
     lines
 }

@@ -47,6 +47,17 @@ pub struct SyncAnswer {
     pub warnings: Vec<String>,
 }
 
+impl SyncAnswer {
+    /// How many files came, in words.
+    #[must_use]
+    pub fn brought(&self) -> String {
+        match self.files {
+            1 => "1 new file".to_owned(),
+            n => format!("{n} new files"),
+        }
+    }
+}
+
 impl Tether {
     /// Pulls `<mount>/<subdir>` into `<local_log_dir>/<subdir>`. Never deletes anything here. With
     /// `rehash` every file is hashed on both sides, also what has not changed since it last was.

@@ -53,8 +53,8 @@ pub(super) async fn capture(
         .flatten()
         .map(|answer| {
             format!(
-                "{} new files from {}{}",
-                answer.files,
+                "{} from {}{}",
+                answer.brought(),
                 answer.from,
                 if answer.complete { ", complete" } else { ", INCOMPLETE" }
             )

@@ -1,7 +1,7 @@
 //! A campaign's file as its writer meets it: what is refused, with line, key and what would do.
 
 use podtether::config::{self, Environment};
-use podtether::domain::{LinkEnd, Work};
+use podtether::domain::{LinkEnd, PinnedFile, Work};
 
 const CONFIG: &str = "\
 vehicles:
@@ -29,10 +29,14 @@ trainings:
 
 /// The file's links begin on line 3.
 fn load(text: &str) -> Result<podtether::domain::Campaign, String> {
+    load_with(CONFIG, text)
+}
+
+fn load_with(config: &str, text: &str) -> Result<podtether::domain::Campaign, String> {
     let folder = tempfile::tempdir().unwrap();
     let env = Environment::isolated([("HOME", "/home/ann")]);
     let path = folder.path().join("podtether.yaml");
-    std::fs::write(&path, CONFIG).unwrap();
+    std::fs::write(&path, config).unwrap();
     let config = config::load(&path, &env).unwrap();
     let path = folder.path().join("c.yaml");
     std::fs::write(&path, text).unwrap();
@@ -58,6 +62,32 @@ fn a_campaign_is_read_with_all_that_its_links_are_held_to() {
     assert_eq!((one.before[0].path.as_str(), one.after[0].must_exist), ("m/a", false));
     assert!(matches!(&one.work, Work::Training { seed: Some(seed), .. } if seed == "3"));
     assert_eq!(campaign.links[1].end, LinkEnd::Stop);
+}
+
+/// Paths on the pod mean the same on the local cloud, where the mount path is another: a rehearsal runs
+/// the file as it is.
+#[test]
+fn a_campaigns_paths_mean_the_volume_on_either_cloud() {
+    let sha = "a".repeat(64);
+    for (cloud, mount) in [("runpod", "/workspace"), ("local", "/state/mnt/sub/workspace")] {
+        let config = format!("cloud: {cloud}\nlocal: {{state_dir: /state}}\n{CONFIG}");
+        for (written, workdir) in [
+            ("code", format!("{mount}/code")),
+            ("/workspace/code", format!("{mount}/code")),
+            ("/root/code", "/root/code".to_owned()),
+        ] {
+            let text = links(&format!(
+                "- {{name: one, command: x, workdir: {written}, max_usd: 1, pins: [{{pod: /workspace/a, sha256: {sha}}}], gates: {{before: {{require: [/workspace/m/b]}}}}}}"
+            ));
+            let one = load_with(&config, &text).unwrap().links.remove(0);
+            assert!(
+                matches!(&one.work, Work::Command { workdir: Some(found), .. } if *found == workdir),
+                "{cloud}: {one:?}"
+            );
+            assert_eq!(one.before[0].path, "m/b");
+            assert_eq!(one.pins[0].file, PinnedFile::OnPod("a".to_owned()));
+        }
+    }
 }
 
 /// Nine aliases of nine aliases of …
@@ -138,6 +168,7 @@ fn a_campaign_that_will_not_do_is_refused_with_line_key_and_what_would() {
             "lots is neither two numbers, the lower one first, nor recipe",
         ),
         (job(", expect: {artifacts: [\"[a\"]}"), "links[0].expect.artifacts: [a is no pattern"),
+        (job(", workdir: ../x"), "links[0].workdir: ../x is not a plain path on the volume"),
         (job(", pause: maybe"), "links[0].pause: maybe is no way to pause"),
         (
             job(", stop: true"),
