@@ -37,13 +37,12 @@ pub fn note_tick(folder: &Path, now: DateTime<Utc>) -> io::Result<()> {
         return Ok(());
     }
     let tick = Tick { at: now, version: env!("CARGO_PKG_VERSION").to_owned() };
-    std::fs::write(folder.join(TICK), serde_json::to_vec(&tick)?)
+    seat::place(&folder.join(TICK), &tick)
 }
 
 /// When the timer last looked here.
 pub(super) fn last_tick(folder: &Path) -> Option<DateTime<Utc>> {
-    let bytes = std::fs::read(folder.join(TICK)).ok()?;
-    serde_json::from_slice::<Tick>(&bytes).ok().map(|tick| tick.at)
+    seat::read::<Tick>(&folder.join(TICK)).map(|tick| tick.at)
 }
 
 /// A fuse whose process is gone, and which has to be taken up: it is armed again for its old time, which
