@@ -69,20 +69,25 @@ impl Tether {
         Ok(answer)
     }
 
-    /// The same without a look at the records: for who completes one record by several pulls.
+    /// The same without a look at the records: for who completes one record by several pulls. Where the
+    /// provider cannot be asked the files come from the pod as it was `known` last: what is on it is
+    /// not the provider's, and the way there proves whose pod it is.
     ///
     /// # Errors
     /// As [`Self::sync_logs`].
     pub(crate) async fn pull_logs(
         &self,
         subdir: &str,
-        vehicle: Option<&str>,
+        vehicle: &Vehicle,
+        known: Option<&Pod>,
         progress: impl FnMut(Progress) + Send,
     ) -> Result<(SyncAnswer, Pull, Pod), Failure> {
-        let vehicle = self.vehicle(vehicle)?;
         checked_subdir(subdir)?;
-        let pod = self.running_pod(&vehicle).await?;
-        let (answer, pull) = self.pull_from(&vehicle, &pod, subdir, false, progress).await?;
+        let pod = match (self.running_pod(vehicle).await, known) {
+            (Err(failure), Some(known)) if failure.kind.is_of_provider() => known.clone(),
+            (pod, _) => pod?,
+        };
+        let (answer, pull) = self.pull_from(vehicle, &pod, subdir, false, progress).await?;
         Ok((answer, pull, pod))
     }
 
