@@ -37,6 +37,7 @@ pub fn note_tick(folder: &Path, now: DateTime<Utc>) -> io::Result<()> {
         return Ok(());
     }
     let tick = Tick { at: now, version: env!("CARGO_PKG_VERSION").to_owned() };
+    // Whole or not at all: `status` may look at any moment, and the disk may be full.
     seat::place(&folder.join(TICK), &tick)
 }
 
@@ -76,6 +77,16 @@ pub fn files(home: &Path, program: &Path, config: &Path, is_mac: bool) -> Vec<Ti
             ]
         }
     }
+}
+
+/// The link by which `systemctl enable` has a timer started at login; `None` for launchd, which needs none.
+#[must_use]
+pub fn link(files: &[TimerFile]) -> Option<PathBuf> {
+    let timer = files
+        .iter()
+        .map(|file| &file.path)
+        .find(|path| path.extension() == Some("timer".as_ref()))?;
+    Some(timer.parent()?.join("timers.target.wants").join(timer.file_name()?))
 }
 
 fn digest(config: &Path) -> String {

@@ -106,6 +106,7 @@ impl Tether {
             ended_at: None,
             process_exit_code: None,
             status_path: request.status_path.clone(),
+            unwritten: None,
             resume: Resume {
                 state: State::new(now, job.is_some()),
                 reading: request.form.reading().state(),
@@ -201,8 +202,8 @@ impl Watching<'_> {
             }
             self.state = state;
             let is_over = self.record(&effects);
-            if let Err(error) = self.status.write() {
-                tell(WatchNote::Said(format!("the status cannot be written: {error}")));
+            if let Some(why) = self.status.kept() {
+                tell(WatchNote::Said(why));
             }
             let mut go_on = Effect::Look;
             for effect in effects {

@@ -78,6 +78,9 @@ pub struct WatchStatus {
     pub process_exit_code: Option<u8>,
     /// Where this file is.
     pub status_path: Option<PathBuf>,
+    /// Why what lies there is older than this, if so.
+    #[serde(skip)]
+    pub unwritten: Option<std::io::ErrorKind>,
     /// For the next process.
     pub resume: Resume,
 }
@@ -110,9 +113,18 @@ impl Kept {
 }
 
 impl WatchStatus {
-    /// Replaces the file, whole or not at all.
-    pub(super) fn write(&self) -> std::io::Result<()> {
-        let Some(path) = &self.status_path else { return Ok(()) };
-        whole_file::replace(path, self).map(|_| ())
+    /// Replaces the file, whole or not at all, and returns what is new to tell of that: a disk that stays
+    /// full is told once.
+    pub(super) fn kept(&mut self) -> Option<String> {
+        let path = self.status_path.as_ref()?;
+        let before = self.unwritten.take();
+        match whole_file::replace(path, self) {
+            Ok(_) => before.map(|_| "the status is written again".to_owned()),
+            Err(error) => {
+                let kind = error.kind();
+                self.unwritten = Some(kind);
+                (before != Some(kind)).then(|| format!("the status cannot be written: {error}"))
+            }
+        }
     }
 }
