@@ -89,6 +89,10 @@ pub struct Resume {
     pub state: State,
     /// The reading of the log.
     pub reading: ReadingState,
+    /// How far the log was read, in bytes. The next process reads from the last block on, and what it reads
+    /// again is no growth. 0 in files of earlier versions.
+    #[serde(default)]
+    pub read_to: u64,
 }
 
 /// The part of a status that is read again.

@@ -59,7 +59,11 @@ fn status(iteration: u64) -> WatchStatus {
         ended_at: None,
         process_exit_code: None,
         status_path: None,
-        resume: Resume { state: State::new(at(-600), true), reading: ReadingState::default() },
+        resume: Resume {
+            state: State::new(at(-600), true),
+            reading: ReadingState::default(),
+            read_to: 0,
+        },
     }
 }
 
