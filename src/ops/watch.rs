@@ -206,7 +206,10 @@ impl Watching<'_> {
             }
             self.state = state;
             let is_over = self.record(&effects);
-            if let Err(error) = self.status.write() {
+            // While no job is known, a file of the user's own place keeps what an earlier watch has left in it:
+            // the job that is found may be the same.
+            let is_nothing_yet = self.job.is_none() && !is_over;
+            if let Err(error) = self.status.write(is_nothing_yet) {
                 tell(WatchNote::Said(format!("the status cannot be written: {error}")));
             }
             let mut go_on = Effect::Look;

@@ -114,9 +114,12 @@ impl Kept {
 }
 
 impl WatchStatus {
-    /// Replaces the file, whole or not at all.
-    pub(super) fn write(&self) -> std::io::Result<()> {
+    /// Replaces the file, whole or not at all; `yields` to one that is there.
+    pub(super) fn write(&self, yields: bool) -> std::io::Result<()> {
         let Some(path) = &self.status_path else { return Ok(()) };
+        if yields && path.exists() {
+            return Ok(());
+        }
         whole_file::replace(path, self).map(|_| ())
     }
 }

@@ -100,6 +100,13 @@ fn any_job(project: &Project, vehicle: &str) -> Option<String> {
     ids.into_iter().nth(usize::try_from(at).unwrap())
 }
 
+/// A file of its own knows of one job only.
+fn forget(request: &WatchRequest, job: &Option<String>, pages: &mut Pages) {
+    if request.status_path.is_some() {
+        pages.retain(|(of, _), _| Some(of) == job.as_ref());
+    }
+}
+
 /// What one watch told.
 struct Seen {
     from: DateTime<Utc>,
@@ -125,10 +132,14 @@ impl Session {
         let what = request.job_id.as_deref().unwrap_or("the newest job");
         let vehicle = request.vehicle.clone().unwrap_or_default();
         self.begin(Op::Watch, &format!("watch {}", what.split('_').next().unwrap_or_default()));
+        if seen.job.is_some() {
+            forget(request, &seen.job, pages);
+        }
         let mut tell = |note| match note {
             WatchNote::Said(text) => {
                 if let Some(job) = text.strip_prefix("watching job ") {
                     seen.job = Some(job.to_owned());
+                    forget(request, &seen.job, pages);
                 }
                 self.say(&text);
             }
@@ -139,6 +150,7 @@ impl Session {
         match self.within(LONGEST, "watch", watch).await? {
             Ok(status) => {
                 self.judge_watch(request, &status, seen, &vehicle);
+                forget(request, &status.job_id, pages);
                 status.process_exit_code
             }
             Err(failure) => {
