@@ -135,9 +135,9 @@ fn arm(args: &ArmArgs) -> u8 {
         let armed = armed.map_err(|error| match error {
             // A refusal, not a fault: the key is what it is.
             deadman::ArmError::Denied(_) => {
-                Failure { kind: FailureKind::Refused, ..ops::not_armed(&error) }
+                Failure { kind: FailureKind::Refused, ..ops::not_armed(&vehicle, &error) }
             }
-            error => ops::not_armed(&error),
+            error => ops::not_armed(&vehicle, &error),
         })?;
         Ok((armed, deadman::status(&vehicle.name.0, &vehicle.local_log_dir, tether.clock().now())))
     });
@@ -157,7 +157,7 @@ fn arm(args: &ArmArgs) -> u8 {
             }
             0
         }
-        Ok(Err(failure)) | Err(failure) => open::failed(&failure, json),
+        Ok(Err(failure)) | Err(failure) => open::failed_over_a_pod(&failure, json),
     }
 }
 
@@ -167,20 +167,22 @@ fn cancel(args: &OneArgs) -> u8 {
         let clock = open::clock();
         let called =
             deadman::cancel(&vehicle.local_log_dir, deadman::CallOff::ByHand, &clock).await;
-        let called = called.map_err(|error| ops::not_armed(&error))?;
+        let called = called.map_err(|error| ops::not_armed(&vehicle, &error))?;
         Ok((called, deadman::status(&vehicle.name.0, &vehicle.local_log_dir, clock.now())))
     });
     match called {
         Ok(Ok((called, status))) => {
             let how = match called {
                 Called::Cancelled(_) => "called off; the pod goes on and bills",
-                Called::WasLost(_) => "its process was gone (LOST); written off. The pod may bill",
+                Called::WasLost(_) | Called::WasLostUnread => {
+                    "its process was gone (LOST); written off. The pod may bill"
+                }
                 Called::NotArmed => "none was armed",
             };
             show(&status, Some(how), args.json);
             0
         }
-        Ok(Err(failure)) | Err(failure) => open::failed(&failure, args.json),
+        Ok(Err(failure)) | Err(failure) => open::failed_over_a_pod(&failure, args.json),
     }
 }
 
@@ -190,7 +192,7 @@ fn extend(args: &ExtendArgs) -> u8 {
         let clock = open::clock();
         let until = clock.now() + TimeDelta::from_std(args.hours).unwrap_or_default();
         let armed = deadman::extend(&Wish::new(&vehicle, until)).await;
-        let armed = armed.map_err(|error| ops::not_armed(&error))?;
+        let armed = armed.map_err(|error| ops::not_armed(&vehicle, &error))?;
         Ok((armed, deadman::status(&vehicle.name.0, &vehicle.local_log_dir, clock.now())))
     });
     match extended {
@@ -202,7 +204,7 @@ fn extend(args: &ExtendArgs) -> u8 {
             show(&status, Some(how), args.one.json);
             0
         }
-        Ok(Err(failure)) | Err(failure) => open::failed(&failure, args.one.json),
+        Ok(Err(failure)) | Err(failure) => open::failed_over_a_pod(&failure, args.one.json),
     }
 }
 
@@ -230,6 +232,7 @@ fn status(args: &StatusArgs) -> u8 {
             code
         }
         Err(failure) => {
+            let failure = open::unless_known(&failure);
             if args.json {
                 let value =
                     serde_json::json!({"code": 2, "state": "config_error", "failure": failure});

@@ -5,7 +5,7 @@ use super::{logging, print, signals};
 use crate::apply::{OffSettings, Settings};
 use crate::domain::{DrillFuse, Usd};
 use crate::drill::{self, DrillReport, DrillRequest};
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::ops;
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn dollars(text: &str) -> Result<Usd, String> {
     if usd > Usd::ZERO { Ok(usd) } else { Err("it is to be above 0".to_owned()) }
 }
 
-/// Runs it: 0 every fuse is proven and the pod is off, 1 not every one, 2 refusal or usage, 6 the pod
+/// Runs it: 0 every fuse is proven and the pod is off, 1 not every one or nothing begun, 2 refusal or usage, 6 the pod
 /// may still be running.
 pub fn run(args: &DrillArgs) -> u8 {
     match open::block_on(drilled(args)) {
@@ -59,7 +59,11 @@ pub fn run(args: &DrillArgs) -> u8 {
             }
             report.process_exit_code
         }
-        Ok(Err(failure)) | Err(failure) => open::failed(&failure, args.json),
+        Ok(Err(failure)) | Err(failure) => match open::failed(&failure, args.json) {
+            // Another drill is under way: that is a refusal, nothing was begun.
+            1 if failure.kind == FailureKind::Conflict => 2,
+            code => code,
+        },
     }
 }
 

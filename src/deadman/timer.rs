@@ -37,13 +37,13 @@ pub fn note_tick(folder: &Path, now: DateTime<Utc>) -> io::Result<()> {
         return Ok(());
     }
     let tick = Tick { at: now, version: env!("CARGO_PKG_VERSION").to_owned() };
-    std::fs::write(folder.join(TICK), serde_json::to_vec(&tick)?)
+    // Whole or not at all: `status` may look at any moment, and the disk may be full.
+    seat::place(&folder.join(TICK), &tick)
 }
 
 /// When the timer last looked here.
 pub(super) fn last_tick(folder: &Path) -> Option<DateTime<Utc>> {
-    let bytes = std::fs::read(folder.join(TICK)).ok()?;
-    serde_json::from_slice::<Tick>(&bytes).ok().map(|tick| tick.at)
+    seat::read::<Tick>(&folder.join(TICK)).map(|tick| tick.at)
 }
 
 /// A fuse whose process is gone, and which has to be taken up: it is armed again for its old time, which
@@ -77,6 +77,16 @@ pub fn files(home: &Path, program: &Path, config: &Path, is_mac: bool) -> Vec<Ti
             ]
         }
     }
+}
+
+/// The link by which `systemctl enable` has a timer started at login; `None` for launchd, which needs none.
+#[must_use]
+pub fn link(files: &[TimerFile]) -> Option<PathBuf> {
+    let timer = files
+        .iter()
+        .map(|file| &file.path)
+        .find(|path| path.extension() == Some("timer".as_ref()))?;
+    Some(timer.parent()?.join("timers.target.wants").join(timer.file_name()?))
 }
 
 fn digest(config: &Path) -> String {

@@ -98,6 +98,7 @@ pub use spend::{CommittedLine, FailedBootLine, Shortfall, SpendReport};
 pub use status::{PodState, PodStatusAnswer};
 pub use stop::{StopAnswer, StopStatus};
 pub use stop_all::{Confirmation, LeftAlone, StopAll, StopAllAnswer};
+pub(crate) use subdir::checked_subdir;
 pub use sweep::{SweepAnswer, SweepRequest};
 pub use sync::{SyncAnswer, SyncProgress};
 pub use terminate::{TerminateAnswer, TerminateStatus};

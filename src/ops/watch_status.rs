@@ -78,6 +78,9 @@ pub struct WatchStatus {
     pub process_exit_code: Option<u8>,
     /// Where this file is.
     pub status_path: Option<PathBuf>,
+    /// Why what lies there is older than this, if so.
+    #[serde(skip)]
+    pub unwritten: Option<std::io::ErrorKind>,
     /// For the next process.
     pub resume: Resume,
 }
@@ -89,6 +92,10 @@ pub struct Resume {
     pub state: State,
     /// The reading of the log.
     pub reading: ReadingState,
+    /// How far the log was read, in bytes. The next process reads from the last block on, and what it reads
+    /// again is no growth. 0 in files of earlier versions.
+    #[serde(default)]
+    pub read_to: u64,
 }
 
 /// The part of a status that is read again.
@@ -110,9 +117,21 @@ impl Kept {
 }
 
 impl WatchStatus {
-    /// Replaces the file, whole or not at all.
-    pub(super) fn write(&self) -> std::io::Result<()> {
-        let Some(path) = &self.status_path else { return Ok(()) };
-        whole_file::replace(path, self).map(|_| ())
+    /// Replaces the file, whole or not at all, and returns what is new to tell of that: a disk that stays
+    /// full is told once. It `yields` to a file that is there.
+    pub(super) fn kept(&mut self, yields: bool) -> Option<String> {
+        let path = self.status_path.as_ref()?;
+        if yields && path.exists() {
+            return None;
+        }
+        let before = self.unwritten.take();
+        match whole_file::replace(path, self) {
+            Ok(_) => before.map(|_| "the status is written again".to_owned()),
+            Err(error) => {
+                let kind = error.kind();
+                self.unwritten = Some(kind);
+                (before != Some(kind)).then(|| format!("the status cannot be written: {error}"))
+            }
+        }
     }
 }

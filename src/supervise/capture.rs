@@ -29,7 +29,7 @@ pub(super) async fn capture(
                 pulls.push(pull);
                 pod = Some(from);
             }
-            Err(failure) => summary.trouble("capture", &failure),
+            Err(failure) => summary.trouble("capture", failure.apart_from_the_bill()),
         }
     }
     summary.capture_complete = summary.pulled.is_complete(options.sync_subdir.is_some());
@@ -46,7 +46,7 @@ pub(super) async fn capture(
     }
     match tether.spend_report().await {
         Ok(report) => summary.spend = Some(report),
-        Err(failure) => summary.trouble("spend", &failure),
+        Err(failure) => summary.trouble("spend", failure.apart_from_the_bill()),
     }
     let pulled: Vec<String> = [&summary.pulled.job_dir, &summary.pulled.analysis]
         .into_iter()

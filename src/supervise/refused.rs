@@ -20,7 +20,8 @@ pub(super) fn refused(
     summary.pod_may_still_be_running =
         failure.kind != FailureKind::NoPod || failure.still_billing != StillBilling::No;
     summary.reason = Some(failure.message.clone());
-    summary.trouble("dry_run", &failure);
+    summary.hint = Some(failure.hint.clone()).filter(|hint| !hint.is_empty());
+    summary.trouble("dry_run", failure.apart_from_the_bill());
     summary.process_exit_code = Some(if is_refusal { 2 } else { 1 });
     write(summary, tether, options)
 }
@@ -39,11 +40,12 @@ fn write(mut summary: Summary, tether: &Tether, options: &Options) -> Summary {
     if summary.summary_path.is_none()
         && let Ok(vehicle) = tether.vehicle(options.job.vehicle.as_deref())
     {
-        let stamp = summary.started_at.format("%Y%m%d-%H%M%S");
-        summary.summary_path =
-            Some(vehicle.local_log_dir.join(format!("supervise-refused-{stamp}.json")));
+        let stamp = summary.started_at.format("%Y%m%d-%H%M%S%.3f");
+        let name = format!("supervise-refused-{stamp}.json").replacen('.', "", 1);
+        summary.summary_path = Some(vehicle.local_log_dir.join(name));
     }
     if let Err(error) = summary.write() {
+        summary.unwritten = Some(error.kind());
         summary.trouble("summary", error);
     }
     summary

@@ -92,14 +92,14 @@ async fn what_is_at_risk_is_said_in_dollars_when_it_is_armed_and_after() {
     let armed = arm(&fixture, "2", &[]);
     for vehicle in [&armed.json["vehicle"], &status(&fixture).json["vehicles"][0]] {
         let risk = vehicle["at_risk"].as_str().unwrap();
-        assert!(risk.starts_with("at risk until it fires: $1."), "{risk}");
+        assert!(risk.starts_with("at risk until it fires, if its pod runs: $1."), "{risk}");
         let usd = vehicle["usd_at_risk"].as_f64().unwrap();
         assert!(usd > 1.3 && usd <= 1.38, "{usd}: two hours at $0.69");
         let asleep = vehicle["if_it_sleeps"].as_str().unwrap();
         assert!(asleep.contains("$0.69/h") && asleep.contains("$16.56 a day"), "{asleep}");
     }
     let lines = super::deadman(&fixture, &["status"]);
-    assert!(lines.stdout.contains("at risk until it fires: $1."), "{lines:?}");
+    assert!(lines.stdout.contains("at risk until it fires, if its pod runs: $1."), "{lines:?}");
     // A file of an earlier boot is said to be one; its number is nobody's any more (A17).
     super::kill(&fixture, pid_of(&record(&fixture))).await;
     let mut of_before = record(&fixture);

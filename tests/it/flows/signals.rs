@@ -83,3 +83,21 @@ async fn an_interrupt_before_the_launch_launches_nothing() {
     assert!(!fixture.changes()[changes..].iter().any(is_stop));
     assert_eq!(fixture.status().await, "RUNNING");
 }
+
+/// A run that leaves its pod running says so when it is asked to end, too: nobody is to go to bed on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_orderly_end_with_no_stop_does_not_promise_a_stop() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let mut run = Run::of(&fixture, WAITS, &["--no-stop"]);
+    run.says("running 0:").await;
+    run.signal(Signal::INT);
+    let outcome = run.end().await;
+    assert_eq!(outcome.code, 1, "{outcome:#?}");
+    let said = &outcome.stderr;
+    assert!(said.contains("the pod is left running and bills (--no-stop)"), "{said}");
+    assert!(!said.contains("the pod is stopped"), "{said}");
+    assert!(said.contains("last seen running; the pod was left running and bills"), "{said}");
+    assert_eq!(fixture.status().await, "RUNNING");
+}

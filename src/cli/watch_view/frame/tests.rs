@@ -59,7 +59,12 @@ fn status(iteration: u64) -> WatchStatus {
         ended_at: None,
         process_exit_code: None,
         status_path: None,
-        resume: Resume { state: State::new(at(-600), true), reading: ReadingState::default() },
+        unwritten: None,
+        resume: Resume {
+            state: State::new(at(-600), true),
+            reading: ReadingState::default(),
+            read_to: 0,
+        },
     }
 }
 
