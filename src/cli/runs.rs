@@ -111,6 +111,16 @@ fn told(args: &RunsArgs, how: &How) -> Result<(), Failure> {
         }
         What::Compare { ids, .. } => {
             let runs = ids.iter().map(|id| known.pick(id)).collect::<Result<Vec<&Run>, _>>()?;
+            let twice = runs
+                .iter()
+                .enumerate()
+                .find(|(at, run)| runs.iter().take(*at).any(|other| other.job_id == run.job_id));
+            if let Some((_, run)) = twice {
+                return Err(Failure::bad_input(format!(
+                    "{} is named twice; name two runs or more",
+                    run.job_id
+                )));
+            }
             let comparison = compare(&runs);
             if how.json {
                 print::data(&serde_json::to_string(&comparison).unwrap_or_default());

@@ -294,6 +294,14 @@ async fn what_is_wrong_is_refused_by_name_and_nothing_changes_on_the_pod() {
             "the nearest is 4294967295",
         ),
         (
+            TrainingChoice { seed: Some("2".into()), ..choice("other", "DR_0") },
+            "seed=2: training other takes none, since its command has no {seed}",
+        ),
+        (
+            TrainingChoice { extra_args: "--seed=8".into(), ..choice("curee", "1") },
+            "extra_args give --seed again, which training curee fills with {seed}",
+        ),
+        (
             TrainingChoice { extra_args: "it's".into(), ..choice("curee", "1") },
             "extra_args=\"it's\" has an open quote",
         ),
