@@ -66,6 +66,21 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// Whether it is the provider that did not answer a question, or not to this key: a pod that is known
+    /// may be reached all the same.
+    #[must_use]
+    pub const fn is_of_provider(self) -> bool {
+        matches!(
+            self,
+            Self::Auth
+                | Self::Forbidden
+                | Self::RateLimited
+                | Self::ApiRetired
+                | Self::Provider
+                | Self::Network
+        )
+    }
+
     /// The stable word.
     #[must_use]
     pub fn as_str(self) -> String {

@@ -85,6 +85,7 @@ fn lines_of(preview: &Preview) -> Vec<String> {
     }
     let expected = match preview.not_expected {
         0 => amount(preview.expected_usd),
+        1 => format!("{} and 1 job whose time nobody knows", amount(preview.expected_usd)),
         n => format!("{} and {n} jobs whose time nobody knows", amount(preview.expected_usd)),
     };
     lines.push(format!(

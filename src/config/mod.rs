@@ -32,7 +32,7 @@ pub use error::{ConfigError, Problem};
 pub use find::{FILE_NAME, find};
 pub use identity::check_identity;
 pub use notify::{Notify, WebhookShape};
-pub use schema::schema;
+pub use schema::{campaign_schema, schema};
 pub use workload::{PLACEHOLDERS, Patches, PodScript, Sweep, Workload};
 
 use crate::domain::{Label, Labels, Limits, Recipe, Vehicle, VehicleName};

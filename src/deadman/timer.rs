@@ -3,6 +3,7 @@
 
 use super::record::Record;
 use super::seat::{self, Seen};
+use crate::digest::hex;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -106,8 +107,7 @@ pub fn link(files: &[TimerFile]) -> Option<PathBuf> {
 }
 
 fn digest(config: &Path) -> String {
-    let sum = Sha256::digest(config.as_os_str().as_encoded_bytes());
-    sum.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(config.as_os_str().as_encoded_bytes())[..4])
 }
 
 fn xml(text: &Path) -> String {

@@ -103,7 +103,7 @@ pub use sweep::{SweepAnswer, SweepRequest};
 pub use sync::{SyncAnswer, SyncProgress};
 pub use terminate::{TerminateAnswer, TerminateStatus};
 pub use unexplained::Unexplained;
-pub use view::{CloudName, PodView, StdinView, StepView, sha256_hex};
+pub use view::{CloudName, PodView, StdinView, StepView};
 pub use wanted::{JobKind, TrainingChoice};
 pub use watch::{WatchNote, WatchRequest};
 pub use watch_sight::{PodSight, WatchSight};

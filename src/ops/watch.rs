@@ -110,6 +110,7 @@ impl Tether {
             resume: Resume {
                 state: State::new(now, job.is_some()),
                 reading: request.form.reading().state(),
+                read_to: 0,
             },
         };
         let mut watching = Watching {
@@ -121,6 +122,7 @@ impl Tether {
             state: State::new(now, job.is_some()),
             reading: request.form.reading(),
             offset: 0,
+            read_to: 0,
             tail: LogTail::default(),
             gpu_percent: None,
             status,
@@ -152,6 +154,8 @@ struct Watching<'a> {
     reading: LogReading,
     /// How far the log was read by this process.
     offset: u64,
+    /// How far it was read by any process that watched this job.
+    read_to: u64,
     /// The end of its log, for people.
     tail: LogTail,
     /// The busiest GPU in percent, as the last look at the job saw it.
@@ -173,6 +177,7 @@ impl Watching<'_> {
         self.job = Some(job);
         let Some(kept) = kept else { return false };
         self.offset = kept.resume.reading.offset;
+        self.read_to = kept.resume.read_to;
         self.reading = self.request.form.reading().resume(&kept.resume.reading);
         self.state = kept.resume.state.resumed();
         self.status.started_at = kept.started_at;
@@ -202,7 +207,10 @@ impl Watching<'_> {
             }
             self.state = state;
             let is_over = self.record(&effects);
-            if let Some(why) = self.status.kept() {
+            // While no job is known, a file of the user's own place keeps what an earlier watch has left in it:
+            // the job that is found may be the same.
+            let is_nothing_yet = self.job.is_none() && !is_over;
+            if let Some(why) = self.status.kept(is_nothing_yet) {
                 tell(WatchNote::Said(why));
             }
             let mut go_on = Effect::Look;
@@ -300,14 +308,16 @@ impl Watching<'_> {
         };
         if log.size < self.offset {
             // Another log under the same name: it is read from its start.
-            (self.reading, self.offset) = (self.request.form.reading(), 0);
+            (self.reading, self.offset, self.read_to) = (self.request.form.reading(), 0, 0);
             self.tail = LogTail::default();
-            return self.seen(&status, Vec::new(), true, false);
+            return self.seen(&status, (Vec::new(), false), true, false);
         }
         let before = self.reading.position().map(|at| at.iteration);
         let mut blocks = self.reading.push(&log.bytes);
         self.tail.push(&log.bytes);
         self.offset = log.next_offset();
+        let grew = self.offset > self.read_to;
+        self.read_to = self.read_to.max(self.offset);
         // A log that gives nothing is not asked again at once.
         let at_end = self.offset >= log.size || log.bytes.is_empty();
         if at_end && status.state.has_ended() {
@@ -326,13 +336,13 @@ impl Watching<'_> {
             eta: self.reading.position().and_then(|at| at.eta),
             pod: seen,
         })));
-        self.seen(&status, points, progressed, at_end)
+        self.seen(&status, (points, grew), progressed, at_end)
     }
 
     fn seen(
         &mut self,
         status: &crate::pod::jobs::JobStatus,
-        points: Vec<(u64, f64)>,
+        (points, grew): (Vec<(u64, f64)>, bool),
         progressed: bool,
         at_end: bool,
     ) -> Event {
@@ -344,7 +354,7 @@ impl Watching<'_> {
         Event::Looked(Box::new(Look {
             job: Some(status.state),
             exit_code: status.exit_code,
-            grew: status.log.as_ref().is_some_and(|log| !log.bytes.is_empty()),
+            grew,
             at_end,
             log_age: status.log_age.and_then(|age| TimeDelta::from_std(age).ok()),
             progressed,
@@ -368,7 +378,7 @@ impl Watching<'_> {
         status.stalled = matches!(self.state.paged, Some(Verdict::Stalled { .. }));
         let reading = self.reading.state();
         status.offset_bytes = reading.offset;
-        status.resume = Resume { state: self.state.clone(), reading };
+        status.resume = Resume { state: self.state.clone(), reading, read_to: self.read_to };
         status.updated_at = now;
         status.verdict = self.state.verdict().map(ToString::to_string);
         if let Some(Verdict::Failed(finding)) = self.state.verdict() {

@@ -92,6 +92,10 @@ pub struct Resume {
     pub state: State,
     /// The reading of the log.
     pub reading: ReadingState,
+    /// How far the log was read, in bytes. The next process reads from the last block on, and what it reads
+    /// again is no growth. 0 in files of earlier versions.
+    #[serde(default)]
+    pub read_to: u64,
 }
 
 /// The part of a status that is read again.
@@ -114,9 +118,12 @@ impl Kept {
 
 impl WatchStatus {
     /// Replaces the file, whole or not at all, and returns what is new to tell of that: a disk that stays
-    /// full is told once.
-    pub(super) fn kept(&mut self) -> Option<String> {
+    /// full is told once. It `yields` to a file that is there.
+    pub(super) fn kept(&mut self, yields: bool) -> Option<String> {
         let path = self.status_path.as_ref()?;
+        if yields && path.exists() {
+            return None;
+        }
         let before = self.unwritten.take();
         match whole_file::replace(path, self) {
             Ok(_) => before.map(|_| "the status is written again".to_owned()),

@@ -207,12 +207,13 @@ impl<'a> Run<'a> {
                 let mut left = false;
                 let mut late = false;
                 let watched = self.watched();
+                let of_job = (self.vehicle, Some(self.follower.pod()));
                 tokio::select! {
                     // In one order always, so that a simulated run can be told again.
                     biased;
                     () = leave(signals) => left = true,
                     () = tokio::time::sleep(CAPTURE_MAX) => late = true,
-                    () = capture(self.tether, self.options, self.vehicle, self.id, &mut self.summary, tell) => {}
+                    () = capture(self.tether, self.options, of_job, self.id, &mut self.summary, tell) => {}
                     () = watched.keep() => {}
                 }
                 if late {

@@ -241,7 +241,8 @@ fn looked(state: &mut State, look: &Look, now: DateTime<Utc>, terms: &Terms) -> 
     for (iteration, reward) in &look.points {
         state.curve.push(*iteration, *reward, terms.plateau.window);
     }
-    if look.finding.is_none() {
+    // A watch that was begun again reads from the last block on, and its words perhaps in pieces.
+    if look.finding.is_none() && look.at_end {
         state.forget_page(|paged| matches!(paged, Verdict::Failed(_)));
     }
     let job = look.job.unwrap_or(JobState::Unknown);
@@ -363,7 +364,8 @@ fn no_contact(state: &mut State) -> Vec<Effect> {
 fn after_the_provider(state: &mut State, terms: &Terms) -> Vec<Effect> {
     let seconds = terms.interval.num_seconds().max(1);
     let most = u32::try_from(terms.stall.num_seconds() / seconds).unwrap_or(u32::MAX);
-    if state.in_vain >= most.max(LOOKS_IN_VAIN) {
+    // F01: the provider may just have told another address, and nobody has looked there yet.
+    if state.in_vain >= most.max(LOOKS_IN_VAIN + 1) {
         let why = format!("the pod did not answer {} looks in a row", state.in_vain);
         if let Some(effects) = state.page(Verdict::Lost { why }) {
             return effects;

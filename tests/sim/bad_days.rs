@@ -26,6 +26,7 @@ pub async fn sleeps(mut dice: Dice, world: Shared, length: Duration, does: bool)
         let what = What::State(State::Offline);
         world.faults.push(Fault { what, from: wakes, until: wakes + deaf, left: u32::MAX });
         world.bounds.held_up(from, after(until, deaf));
+        world.deaf.push((from, after(until, deaf)));
     }
 }
 

@@ -32,6 +32,10 @@ pub struct Figures {
     pub past_sec: i64,
     /// How often pods that were left alone were held against what the journal had committed.
     pub committed: u64,
+    /// How many watches came to an end, by their exit code.
+    pub watches: [u64; 6],
+    /// How often they told people.
+    pub pages: u64,
 }
 
 impl Figures {
@@ -44,6 +48,8 @@ impl Figures {
             per_mille: self.per_mille.max(other.per_mille),
             past_sec: self.past_sec.max(other.past_sec),
             committed: self.committed + other.committed,
+            watches: std::array::from_fn(|code| self.watches[code] + other.watches[code]),
+            pages: self.pages + other.pages,
         }
     }
 }
@@ -55,6 +61,10 @@ pub struct Bounds {
     given_up: Vec<String>,
     /// Whether pods that were left alone were held against what the journal had committed.
     pub was_committed: bool,
+    /// How many watches came to an end, by their exit code.
+    pub watches: [u64; 6],
+    /// How often they told people.
+    pub pages: u64,
     /// When something kept fuses from acting, from when to when: faults, sleep.
     held_up: Vec<(DateTime<Utc>, DateTime<Utc>)>,
 }
@@ -103,14 +113,15 @@ impl Bounds {
         self.held_up.push((from, until));
     }
 
-    /// By when the pod must be off, when something was wrong around its bound.
-    fn excused(&self, mut by: DateTime<Utc>) -> DateTime<Utc> {
+    /// By when what was to happen by then has happened, when something was wrong around that time and it
+    /// needs `again` once that is over.
+    pub fn excused(&self, mut by: DateTime<Utc>, again: TimeDelta) -> DateTime<Utc> {
         loop {
             let met = |(from, until): &&(DateTime<Utc>, DateTime<Utc>)| {
-                *from - AGAIN <= by && by < *until + AGAIN
+                *from - again <= by && by < *until + again
             };
             let Some((_, until)) = self.held_up.iter().find(met) else { return by };
-            by = *until + AGAIN;
+            by = *until + again;
         }
     }
 
@@ -127,6 +138,7 @@ impl Bounds {
     pub fn judged(&self, pods: &[SimPod], now: DateTime<Utc>) -> (Figures, Option<String>) {
         let (mut figures, mut broken) = (Figures::default(), None);
         figures.committed = u64::from(self.was_committed);
+        (figures.watches, figures.pages) = (self.watches, self.pages);
         for said in &self.said {
             let Some(pod) = pods.iter().find(|pod| pod.id == said.pod) else { continue };
             let Some(run) = pod.runs.get(said.run) else { continue };
@@ -146,7 +158,7 @@ impl Bounds {
             let Some(fuse) = said.fuses.iter().find(acts) else { continue };
             figures.held += 1;
             figures.longest_sec = figures.longest_sec.max((end - said.at).num_seconds());
-            let latest = self.excused(by) + ROUNDING;
+            let latest = self.excused(by, AGAIN) + ROUNDING;
             if latest == by + ROUNDING {
                 let part = (end - said.at).num_milliseconds() / said.bound.num_seconds().max(1);
                 figures.per_mille = figures.per_mille.max(part);

@@ -10,6 +10,7 @@ use super::laptop::Laptop;
 use super::promises::Promises;
 use super::session::{Killed, Project, Session};
 use super::time::{LaptopClock, TimeLine};
+use super::watching::watches;
 use super::world::{Effect, STRANGER, Shared, World, after};
 use chrono::{DateTime, TimeDelta};
 use podtether::config::Config;
@@ -35,6 +36,21 @@ pub struct Outcome {
     pub figures: Figures,
 }
 
+/// What is played beside the rest, from dice of its own: a seed that was worth keeping means the same
+/// without what came later.
+#[derive(Clone, Copy, Debug)]
+pub struct With {
+    /// Watches.
+    pub watches: bool,
+}
+
+impl With {
+    /// Everything.
+    pub const ALL: Self = Self { watches: true };
+    /// Nothing.
+    pub const NONE: Self = Self { watches: false };
+}
+
 /// What is drawn first.
 struct Drawn {
     config: Config,
@@ -49,16 +65,16 @@ struct Drawn {
 }
 
 /// Runs the campaign of one seed. Everything is written below `folder`, which it takes for its own.
-pub fn run(seed: u64, config: &Config, folder: &Path, traced: bool) -> Outcome {
+pub fn run(seed: u64, with: With, config: &Config, folder: &Path, traced: bool) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
-    runtime.block_on(campaign(seed, config, folder, traced))
+    runtime.block_on(campaign(seed, with, config, folder, traced))
 }
 
-async fn campaign(seed: u64, config: &Config, folder: &Path, traced: bool) -> Outcome {
+async fn campaign(seed: u64, with: With, config: &Config, folder: &Path, traced: bool) -> Outcome {
     let mut dice = Dice::new(seed);
     let length = dice.time(10 * 60_000, 8 * 3_600_000);
     let drawn = draw(&mut dice, config, folder, length);
@@ -86,8 +102,10 @@ async fn campaign(seed: u64, config: &Config, folder: &Path, traced: bool) -> Ou
         world.bounds.held_up(at(fault.from), at(fault.until));
     }
     let of_link = [State::ShellDown, State::ShellLost, State::Offline];
-    let breaks_it = |fault: &Fault| of_link.iter().any(|state| fault.what == What::State(*state));
-    world.has_good_link = !world.faults.iter().any(breaks_it);
+    let breaks_it = |fault: &&Fault| of_link.iter().any(|state| fault.what == What::State(*state));
+    world.has_good_link = !world.faults.iter().any(|fault| breaks_it(&fault));
+    let deaf = world.faults.iter().filter(breaks_it);
+    world.deaf = deaf.map(|fault| (after(began, fault.from), after(began, fault.until))).collect();
     let world = Shared::new(world);
     let laptop = Laptop::new(world.clone(), Arc::clone(&clock));
     let state = folder.join("state");
@@ -99,13 +117,26 @@ async fn campaign(seed: u64, config: &Config, folder: &Path, traced: bool) -> Ou
         let number = usize::try_from(number).unwrap();
         alive.push(lives(number, project.clone(), dice, vehicles, length));
     }
+    // Those who only watch have dice of their own: what they do shifts nothing of the rest.
+    let mut others = Dice::new(!seed);
+    let watchers = if with.watches && others.percent(25) { others.between(1, 2) } else { 0 };
+    let watching: Vec<_> = (0..watchers)
+        .map(|at| {
+            let number = 4 + usize::try_from(at).unwrap();
+            watches(number, project.clone(), others.split(), length)
+        })
+        .collect();
     let sleep = sleeps(dice.split(), world.clone(), length, drawn.sleeps);
     let death = dies(dice.split(), project.laptop.clone(), length);
-    tokio::join!(futures_util::future::join_all(alive), sleep, death);
-
-    if world.now().promises.broken().is_none() {
-        end(&mut dice, &project, vehicles).await;
-    }
+    let works = async {
+        tokio::join!(futures_util::future::join_all(alive), sleep, death);
+        if world.now().promises.broken().is_none() {
+            end(&mut dice, &project, vehicles).await;
+        }
+        project.laptop.boots();
+    };
+    // A watch outlives whoever works: it ends with the job or the pod.
+    tokio::join!(works, futures_util::future::join_all(watching));
     let mut world = world.now();
     let (figures, broken) = world.bounds.judged(&world.pods, world.truth());
     if let Some(broken) = broken {

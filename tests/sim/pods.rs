@@ -1,6 +1,7 @@
 //! Pods, volumes and jobs as they truly are, as functions of time: what a pod was at any moment can
 //! be asked for later, which is what a list that lags shows.
 
+use super::logs::SimLog;
 use super::watchdog::SimWatchdog;
 use chrono::{DateTime, TimeDelta, Utc};
 use podtether::domain::{CloudTier, DataCenterId, GpuTypeId, NetworkMount, VolumeId};
@@ -170,6 +171,20 @@ pub struct SimJob {
     pub code: u8,
     pub ceiling: Duration,
     pub auto_stop: bool,
+    /// What it writes.
+    pub log: SimLog,
+}
+
+impl SimJob {
+    /// How long after its launch that is.
+    pub fn age(&self, at: DateTime<Utc>) -> Duration {
+        (at - self.from).to_std().unwrap_or_default()
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        self.dir.rsplit('/').next().unwrap_or_default()
+    }
 }
 
 /// How long a container takes to come up.

@@ -33,6 +33,8 @@ pub enum Op {
     Idle,
     /// A look or a dry run: it may change nothing.
     Look,
+    /// A watch: it may change nothing, and runs nothing on a pod but looks.
+    Watch,
     /// ensure_pod: the only one that may start a pod.
     Ensure,
     /// run_job.
@@ -132,8 +134,8 @@ pub fn a_change_is_sent(world: &mut World, doing: &Doing, change: &Change) {
     if let Change::TerminatePod(id) = change {
         world.promises.break_one(format!("{id} is terminated"));
     }
-    if op == Op::Look {
-        world.promises.break_one(format!("a look or a dry run sent {change:?}"));
+    if matches!(op, Op::Look | Op::Watch) {
+        world.promises.break_one(format!("a look, a watch or a dry run sent {change:?}"));
     }
     // A22: nothing starts a pod but the wish for one.
     if starts && op != Op::Ensure {
@@ -188,6 +190,14 @@ pub fn a_job_is_followed(world: &mut World, pod: &PodId, op: Op) {
     let is_told = dog.is_none_or(|dog| dog.is_leased(now));
     if !is_told && world.is_awake && world.has_good_link && op != Op::Idle {
         world.promises.break_one(format!("{op:?} follows a job on {pod} and holds no lease"));
+    }
+}
+
+/// A script is run on a pod.
+pub fn a_script_is_run(world: &mut World, pod: &PodId, op: Op, name: &str, args: &[&str]) {
+    let is_look = name == podtether::domain::scripts::POD_LOOK.name && args.get(4) == Some(&"read");
+    if op == Op::Watch && !is_look {
+        world.promises.break_one(format!("a watch runs {name} on {pod}"));
     }
 }
 

@@ -161,7 +161,8 @@ impl Session {
         }
     }
 
-    fn pod_name(&self, vehicle: &str) -> String {
+    /// The name of its pod.
+    pub fn pod_name(&self, vehicle: &str) -> String {
         let vehicles = &self.project.config.vehicles;
         let found = vehicles.iter().find(|one| one.name.0 == vehicle);
         found.map(|one| one.pod_name.clone()).unwrap_or_default()

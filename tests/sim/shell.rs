@@ -3,6 +3,7 @@
 
 use super::dice::Dice;
 use super::faults::State;
+use super::logs::SimLog;
 use super::pods::SimJob;
 use super::promises;
 use super::provider::SharedDoing;
@@ -63,7 +64,12 @@ impl Shell for SimShell {
         let argv = command.argv();
         let name = argv.get(3).cloned().unwrap_or_default();
         let args: Vec<&str> = argv.iter().skip(4).map(String::as_str).collect();
-        let latency = Duration::from_millis(self.world.now().dice.between(20, 300));
+        let latency = {
+            let op = self.doing.lock().unwrap_or_else(PoisonError::into_inner).op;
+            let mut world = self.world.now();
+            promises::a_script_is_run(&mut world, &self.pod, op, &name, &args);
+            Duration::from_millis(world.dice.between(20, 300))
+        };
         tokio::time::sleep(latency).await;
         let (is_down, is_lost, is_there) = {
             let mut world = self.world.now();
@@ -108,7 +114,7 @@ impl SimShell {
     fn answer(&self, name: &str, args: &[&str], stdin: usize) -> Ended {
         let mut world = self.world.now();
         if name == scripts::POD_LOOK.name {
-            self.look(&world, args)
+            self.look(&mut world, args)
         } else if name == scripts::PLACE_FILE.name {
             place(&mut world, args, stdin)
         } else if name == scripts::LAUNCH_JOB.name {
@@ -134,11 +140,15 @@ impl SimShell {
     }
 
     /// One look: the pod, the jobs that live, and one job when it is asked for.
-    fn look(&self, world: &World, args: &[&str]) -> Ended {
-        let [mount, _, _, _, _, job, _, _] = args else { return Ended(2, String::new()) };
+    fn look(&self, world: &mut World, args: &[&str]) -> Ended {
+        let [mount, _, _, _, _, job, max, offset] = args else { return Ended(2, String::new()) };
         let job = match *job {
             "-" => String::new(),
-            id => format!("job={id}\n{}", self.status(world, &format!("{mount}/jobs/{id}"))),
+            id => {
+                let dir = format!("{mount}/jobs/{id}");
+                let log = log_of(world, &dir, max.parse().unwrap(), offset);
+                format!("job={id}\n{}{log}", self.status(world, &dir))
+            }
         };
         let (probe, live) = (self.probe(world), self.live(world));
         let dog = self.run_of(world).map(|run| watchdog::report(world, &self.pod, run));
@@ -150,12 +160,20 @@ impl SimShell {
         let pod = world.pods.iter().find(|pod| pod.id == self.pod);
         let zero =
             pod.and_then(|pod| pod.run_at(world.truth())).is_some_and(|(_, run)| run.zero_gpus);
-        let gpu = if zero { "" } else { "gpu=550.127.05, 0, 1, 24564\n" };
+        let busy = if self.is_at_work(world) { 90 } else { 0 };
+        let gpu = if zero { String::new() } else { format!("gpu=550.127.05, {busy}, 1, 24564\n") };
         let volume = pod.and_then(|pod| pod.volume.as_ref()).map_or("", |id| id.0.as_str());
         let id = &self.pod;
         format!(
             "pod_id={id}\n{gpu}gpu_state=answers\nmount=device\nmount_free_kib=10000000\ndisk_free_kib=1000000\nrsync=yes\nuptime_s=1\nidentity={volume}\nwritable=yes\nvolume=answers\n"
         )
+    }
+
+    /// Whether a job of this boot has the GPU at work.
+    fn is_at_work(&self, world: &World) -> bool {
+        let (now, run) = (world.truth(), self.run_of(world));
+        let lives = |job: &&SimJob| job.pod == self.pod && Some(job.run) == run && job.ends > now;
+        world.jobs.iter().filter(lives).any(|job| job.log.is_at_work(job.age(now)))
     }
 
     /// At most once, and only what was placed whole.
@@ -195,6 +213,7 @@ impl SimShell {
             code,
             ceiling,
             auto_stop,
+            log: SimLog::new(now.timestamp_millis().unsigned_abs(), takes, code),
         });
         Ended(0, "launched 4711\n".to_owned())
     }
@@ -274,6 +293,23 @@ impl SimShell {
             tokio::time::sleep(Duration::from_secs(2)).await;
         }
     }
+}
+
+/// The log of a job from an offset on, or its end.
+fn log_of(world: &mut World, dir: &str, max: usize, offset: &str) -> String {
+    use base64::Engine as _;
+    let now = world.truth();
+    let Some(at) = world.jobs.iter().position(|job| job.dir == dir) else { return String::new() };
+    let until = world.job_end(&world.jobs[at]).min(now);
+    let job = &mut world.jobs[at];
+    let (age, all) = (job.age(until), job.age(now));
+    let (text, written) = job.log.by(age);
+    let size = text.len();
+    let from = offset.parse().unwrap_or(size.saturating_sub(max)).min(size);
+    let piece = &text.as_bytes()[from..size.min(from + max)];
+    let piece = base64::engine::general_purpose::STANDARD.encode(piece);
+    let quiet = all.saturating_sub(written).as_secs();
+    format!("log_size={size}\nlog_age_s={quiet}\nlog_offset={from}\nlog_b64={piece}\n")
 }
 
 /// stdin into a file, all of it or nothing.

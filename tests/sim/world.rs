@@ -40,6 +40,8 @@ pub struct World {
     pub is_awake: bool,
     /// Whether nothing is ever wrong with the way to the pods.
     pub has_good_link: bool,
+    /// When nobody on the laptop could hear a pod, from when to when.
+    pub deaf: Vec<(DateTime<Utc>, DateTime<Utc>)>,
     pub bounds: Bounds,
     pub rate: UsdPerHour,
     pub bill_lag: Duration,
@@ -94,6 +96,7 @@ impl World {
             laptop_ahead: TimeDelta::zero(),
             is_awake: true,
             has_good_link: true,
+            deaf: Vec::new(),
             bounds: Bounds::default(),
             rate,
             bill_lag,
@@ -228,6 +231,19 @@ impl World {
         let pod = self.pods.iter().chain(self.deleted.iter().map(|(pod, _)| pod));
         let run = pod.filter(|pod| pod.id == job.pod).find_map(|pod| pod.runs.get(job.run));
         run.and_then(|run| run.ends).map_or(job.ends, |end| end.min(job.ends))
+    }
+
+    /// When a pod was last off the bill; `None` while it bills.
+    pub fn pod_end(&self, pod: &PodId) -> Option<DateTime<Utc>> {
+        if let Some((_, gone)) = self.deleted.iter().find(|(one, _)| one.id == *pod) {
+            return Some(*gone);
+        }
+        self.pods.iter().find(|one| one.id == *pod)?.runs.last()?.ends
+    }
+
+    /// Whether anything stood between the laptop and the pods in that time.
+    pub fn was_deaf(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> bool {
+        self.deaf.iter().any(|(begins, ends)| *begins <= to && from <= *ends)
     }
 
     /// The one data centre.

@@ -196,6 +196,24 @@ fn lost_contact_asks_the_provider() {
     assert_eq!(back.in_vain, 0);
 }
 
+/// F01: a pod that has booted anew answers at another address, which the provider tells after three looks in
+/// vain. Nobody has looked there yet, however few looks fit into a stall.
+#[test]
+fn contact_is_not_lost_before_the_address_that_the_provider_told_was_tried() {
+    let terms = Terms { interval: TimeDelta::seconds(300), ..terms() };
+    let step = |state: &State, event: &Event, minutes| next(state, event, at(60 * minutes), &terms);
+    let running = Event::Pod(Some((true, "RUNNING".to_owned())));
+    let mut state = following();
+    for look in 0..LOOKS_IN_VAIN {
+        state = step(&state, &Event::NoContact, 5 * i64::from(look)).0;
+    }
+    let (told, effects) = step(&state, &running, 15);
+    assert_eq!(effects, [Effect::Look]);
+    let (vain, effects) = step(&told, &Event::NoContact, 20);
+    assert_eq!(effects, [Effect::AskProvider]);
+    assert_eq!(code(&step(&vain, &running, 20).1), Some(5));
+}
+
 #[test]
 fn a_pod_that_goes_off_ends_in_what_the_log_had_said() {
     let off = Event::Pod(Some((false, "EXITED".to_owned())));

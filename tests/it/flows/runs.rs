@@ -4,7 +4,8 @@
 use super::fixture::{Fixture, VEHICLE};
 use super::seeing::{Ran, run};
 use super::supervised::{Run, summary};
-use podtether::ops::{LaunchTrainingRequest, RunJobRequest, Tether, TrainingChoice, sha256_hex};
+use podtether::digest::sha256_hex;
+use podtether::ops::{LaunchTrainingRequest, RunJobRequest, Tether, TrainingChoice};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;

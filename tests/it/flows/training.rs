@@ -5,10 +5,11 @@ use super::dry_run::{commands_since, words};
 use super::fixture::{Fixture, VEHICLE};
 use super::seeing::run;
 use super::supervised::Run;
+use podtether::digest::sha256_hex;
 use podtether::error::{Failure, FailureKind};
 use podtether::ops::{
     JobKind, LaunchTrainingAnswer, LaunchTrainingRequest, RunJobRequest, Tether, TrainingChoice,
-    WhyRequest, sha256_hex,
+    WhyRequest,
 };
 use serde_json::Value;
 use std::fs;

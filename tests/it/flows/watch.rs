@@ -193,7 +193,8 @@ async fn a_watch_that_was_killed_goes_on_and_pages_a_plateau_once() {
     assert!(!watched.stderr.contains("PAGE"), "{}", watched.stderr);
 }
 
-/// E10, E11: a silent log beside a GPU at work is quiet, beside an idle one it is a stall.
+/// E10, E11: a silent log beside a GPU at work is quiet, beside an idle one it is a stall. A watch that is begun
+/// again reads from the last block on: the words that stood after it are no growth, and the stall is the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_log_is_a_stall_only_when_the_gpu_rests_too() {
     let fixture = Fixture::new();
@@ -201,7 +202,7 @@ async fn a_silent_log_is_a_stall_only_when_the_gpu_rests_too() {
     let pod = fixture.running(&tether).await.pod.unwrap().id.0;
     let gpu = fixture.state().join("pods").join(&pod).join("disk/tmp/gpu-use");
     fs::write(&gpu, "90 8000").unwrap();
-    let id = job(&tether, "block 1 2.0; wait_for never").await;
+    let id = job(&tether, "block 1 2.0; echo saving; wait_for go").await;
     let rule = ["--startup-grace", "0", "--stall-sec", "3", "--job-id", &id];
     let watch = start(&fixture, &rule);
     fixture.until("a quiet log", async || status(&fixture, &id)["quiet"] == true).await;
@@ -211,6 +212,21 @@ async fn a_silent_log_is_a_stall_only_when_the_gpu_rests_too() {
     assert_eq!(watched.code, 5, "{}", watched.stderr);
     assert_eq!(watched.status["stalled"], true);
     assert!(watched.stderr.contains("PAGE: stall"), "{}", watched.stderr);
+
+    let updated = || status(&fixture, &id)["updated_at"].as_str().unwrap_or_default().to_owned();
+    let ended: chrono::DateTime<chrono::Utc> = updated().parse().unwrap();
+    let again = start(&fixture, &rule);
+    // Longer than the limit of silence, by its own words.
+    let late = ended + chrono::TimeDelta::seconds(8);
+    fixture
+        .until("more silence", async || {
+            updated().parse().is_ok_and(|at: chrono::DateTime<chrono::Utc>| at > late)
+        })
+        .await;
+    fs::write(fixture.volume().join("go"), "").unwrap();
+    let watched = end(again).await;
+    assert_eq!(watched.code, 0, "{}", watched.stderr);
+    assert!(!watched.stderr.contains("PAGE"), "{}", watched.stderr);
 }
 
 /// E08: the pod is gone; the provider is asked and the watch ends with its word.

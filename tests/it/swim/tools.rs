@@ -4,11 +4,11 @@
 use super::{checkout, drop_in, of_repository};
 use crate::flows::fixture::{Fixture, VEHICLE};
 use crate::flows::journal::left_on_its_way;
+use podtether::digest::sha256_hex;
 use podtether::domain::JobState;
 use podtether::error::{FailureKind, StillBilling};
 use podtether::ops::{
     JobStatusAnswer, PatchRequest, RunJobRequest, SetUpRequest, StepView, SweepRequest, Tether,
-    sha256_hex,
 };
 use serde_json::Value;
 use std::fs;

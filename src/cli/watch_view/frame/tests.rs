@@ -60,7 +60,11 @@ fn status(iteration: u64) -> WatchStatus {
         process_exit_code: None,
         status_path: None,
         unwritten: None,
-        resume: Resume { state: State::new(at(-600), true), reading: ReadingState::default() },
+        resume: Resume {
+            state: State::new(at(-600), true),
+            reading: ReadingState::default(),
+            read_to: 0,
+        },
     }
 }
 
