@@ -43,7 +43,7 @@ async fn campaign(args: &SuperviseArgs, file: &Path) -> Result<Outcome, Failure>
     let _log = logging::start(&start.env);
     // From the first moment on, so that an early Ctrl-C is not a sudden death.
     let (leave, mut signals) = signals::for_supervise();
-    let (tether, notifier) = opened(args, &start).await?;
+    let (tether, notifier) = signals::unless_ended(&mut signals, opened(args, &start)).await?;
     let campaign = config::load_campaign(&start.cwd.join(file), tether.config(), &start.env)
         .map_err(|error| {
             let hint = "mend the campaign's file; nothing was changed";

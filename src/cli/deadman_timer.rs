@@ -1,17 +1,21 @@
-//! `podtether deadman install`, `uninstall` and `tick`: the fuse under the system's own scheduler.
+//! `podtether deadman install` and `uninstall`: the fuse under the system's own scheduler.
 
 use super::open::{self, ConfigArgs, config_of};
-use super::{logging, print};
-use crate::deadman::{self, Seen, TimerFile, Wish};
+use super::print;
+use crate::deadman::{self, TimerFile};
 use crate::domain::join_quoted;
-use crate::error::{Failure, FailureKind, StillBilling};
-use crate::ops;
+use crate::error::{Failure, FailureKind};
+use serde_json::json;
+use std::path::{Path, PathBuf};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 pub struct TimerArgs {
     #[command(flatten)]
-    config: ConfigArgs,
+    pub(super) config: ConfigArgs,
+    /// Print one JSON object on stdout instead of lines for people.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 fn files(args: &TimerArgs) -> Result<Vec<TimerFile>, Failure> {
@@ -32,44 +36,53 @@ pub fn install(args: &TimerArgs) -> u8 {
             std::fs::create_dir_all(folder)
                 .and_then(|()| std::fs::write(path, text))
                 .map_err(|error| in_the_way(path, &error))?;
-            print::data(&path.display().to_string());
         }
-        Ok(files)
+        Ok((files.iter().map(|file| file.path.clone()).collect(), switch_on(&files)))
     });
-    match written {
-        Ok(files) => {
-            print::note(&switch_on(&files));
-            print::note(
-                "the timer reads the key when it looks, so the key must be in the keychain and readable then; look at `podtether deadman status` for when it last looked",
-            );
-            0
-        }
-        Err(failure) => open::failed(&failure, false),
+    let code = told(written, "files", args.json);
+    if code == 0 {
+        print::note(
+            "the timer reads the key when it looks, so the key must be in the keychain and readable then; look at `podtether deadman status` for when it last looked",
+        );
     }
+    code
 }
 
 /// Takes the files away.
 pub fn uninstall(args: &TimerArgs) -> u8 {
     let removed = files(args).and_then(|files| {
+        let mut gone = Vec::new();
         // And what switching it on has left: a link to a file that is gone.
-        let wanted = deadman::timer_link(&files);
-        for path in wanted.iter().chain(files.iter().map(|file| &file.path)) {
+        let link = deadman::timer_link(&files);
+        for path in link.iter().chain(files.iter().map(|file| &file.path)) {
             match std::fs::remove_file(path) {
-                Ok(()) => print::data(&path.display().to_string()),
+                Ok(()) => gone.push(path.clone()),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(in_the_way(path, &error)),
             }
         }
-        print::note(&switch_off(&files));
-        Ok(())
+        Ok((gone, switch_off(&files)))
     });
-    match removed {
-        Ok(()) => 0,
-        Err(failure) => open::failed(&failure, false),
+    told(removed, "removed", args.json)
+}
+
+/// Says which files it was and what a person runs once.
+fn told(done: Result<(Vec<PathBuf>, String), Failure>, what: &str, json: bool) -> u8 {
+    match done {
+        Ok((paths, run)) => {
+            if json {
+                print::data(&json!({what: paths, "run_once": run}).to_string());
+            } else {
+                paths.iter().for_each(|path| print::data(&path.display().to_string()));
+                print::note(&format!("run once: {run}"));
+            }
+            0
+        }
+        Err(failure) => open::failed(&failure, json),
     }
 }
 
-fn in_the_way(path: &std::path::Path, error: &std::io::Error) -> Failure {
+fn in_the_way(path: &Path, error: &std::io::Error) -> Failure {
     let message = format!("{}: {error}", path.display());
     Failure::new(FailureKind::Internal, message, "mend the folder's permissions")
 }
@@ -79,10 +92,10 @@ fn switch_on(files: &[TimerFile]) -> String {
     let Some(TimerFile { path, .. }) = files.last() else { return String::new() };
     if cfg!(target_os = "macos") {
         let path = join_quoted([path.to_string_lossy().as_ref()]);
-        format!("run once: launchctl bootstrap gui/$(id -u) {path}")
+        format!("launchctl bootstrap gui/$(id -u) {path}")
     } else {
         let unit = path.file_name().unwrap_or_default().to_string_lossy();
-        format!("run once: systemctl --user daemon-reload; systemctl --user enable --now {unit}")
+        format!("systemctl --user daemon-reload; systemctl --user enable --now {unit}")
     }
 }
 
@@ -92,80 +105,9 @@ fn switch_off(files: &[TimerFile]) -> String {
     let Some(TimerFile { path, .. }) = files.last() else { return String::new() };
     if cfg!(target_os = "macos") {
         let label = path.file_stem().unwrap_or_default().to_string_lossy();
-        format!("run once: launchctl bootout gui/$(id -u)/{label}")
+        format!("launchctl bootout gui/$(id -u)/{label}")
     } else {
         let unit = path.file_name().unwrap_or_default().to_string_lossy();
-        format!("run once: systemctl --user stop {unit}; systemctl --user daemon-reload")
+        format!("systemctl --user stop {unit}; systemctl --user daemon-reload")
     }
-}
-
-/// One look: whatever was armed and has no process any more is armed again for its old time, and fires
-/// at once when that has passed.
-pub fn tick(args: &TimerArgs) -> u8 {
-    match open::block_on(look(args)) {
-        Ok(Ok(code)) => code,
-        Ok(Err(failure)) | Err(failure) => open::failed(&failure, false),
-    }
-}
-
-async fn look(args: &TimerArgs) -> Result<u8, Failure> {
-    let start = args.config.start()?;
-    let _log = logging::start(&start.env);
-    let config = config_of(&start)?;
-    let clock = open::clock();
-    let (mut lost, mut code) = (Vec::new(), 0);
-    for vehicle in &config.vehicles {
-        if let Some(record) = deadman::overdue(&vehicle.local_log_dir) {
-            lost.push((vehicle, record));
-        } else if let Seen::LostUnread(why) = deadman::look(&vehicle.local_log_dir) {
-            let name = &vehicle.name;
-            print::note(&format!(
-                "{name}: THE POD MAY BILL: a fuse was armed and its process is gone, and its file cannot be read ({why}): podtether stop --vehicle {name}"
-            ));
-            code = 1;
-        } else if let Err(error) = deadman::note_tick(&vehicle.local_log_dir, clock.now()) {
-            print::note(&format!("{}: {error}", vehicle.name));
-        }
-    }
-    if lost.is_empty() {
-        return Ok(code);
-    }
-    // Only now, so that a look with nothing to do asks no keychain.
-    let (tether, _) = ops::open(&start, clock).await.map_err(|failure| {
-        // Fuses are lost, and nothing can be done about it now: their pods may bill.
-        let names: Vec<&str> = lost.iter().map(|(vehicle, _)| vehicle.name.0.as_str()).collect();
-        let message = format!(
-            "THE PODS OF {} MAY BILL: their fuses' processes are gone, and no new ones can be armed: {}",
-            names.join(", "),
-            failure.message
-        );
-        Failure { message, ..failure }.billing(StillBilling::Unknown)
-    })?;
-    for (vehicle, record) in lost {
-        let Some(arming) = tether.arming() else { continue };
-        let wish = Wish {
-            retries: record.retries,
-            spacing: std::time::Duration::from_secs(record.spacing_sec),
-            pod: record.pod_id.clone(),
-            usd_per_hour: record.micros_per_hour.map(crate::domain::Usd::from_micros),
-            ..Wish::new(vehicle, record.fire_at)
-        };
-        match deadman::ensure_armed(arming, &wish, tether.clock()).await {
-            Ok(armed) => {
-                print::data(&format!(
-                    "{}: its process was gone; process {} took over",
-                    vehicle.name, armed.record.pid
-                ));
-                let noted = deadman::note_tick(&vehicle.local_log_dir, tether.clock().now());
-                if let Err(error) = noted {
-                    print::note(&format!("{}: {error}", vehicle.name));
-                }
-            }
-            Err(error) => {
-                print::note(&format!("{}: THE POD MAY BILL: {error}", vehicle.name));
-                code = 1;
-            }
-        }
-    }
-    Ok(code)
 }

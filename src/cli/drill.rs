@@ -72,11 +72,14 @@ async fn drilled(args: &DrillArgs) -> Result<DrillReport, Failure> {
     let _log = logging::start(&start.env);
     // From the first moment on, so that an early Ctrl-C is not a sudden death.
     let (_keep_open, mut signals) = signals::for_supervise();
-    let (tether, _) = ops::open(&start, open::clock()).await?;
     let off =
         OffSettings { budget: Duration::from_secs(args.stop_budget_sec), ..OffSettings::default() };
-    let tether = tether.with_settings(Settings { off, ..Settings::default() }).for_a_drill();
-    let tether = tether.cheapest_first(&args.vehicle).await?;
+    let opened = async {
+        let (tether, _) = ops::open(&start, open::clock()).await?;
+        let tether = tether.with_settings(Settings { off, ..Settings::default() }).for_a_drill();
+        tether.cheapest_first(&args.vehicle).await
+    };
+    let tether = signals::unless_ended(&mut signals, opened).await?;
     let fuses = if args.fuses.is_empty() { DrillFuse::ALL.to_vec() } else { args.fuses.clone() };
     let request = DrillRequest {
         vehicle: args.vehicle.clone(),

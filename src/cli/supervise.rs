@@ -137,7 +137,7 @@ async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
     // From the first moment on, so that an early Ctrl-C is not a sudden death.
     let (leave, mut signals) = signals::for_supervise();
     // A run that is to be taken up may have left its pod running, whatever cannot be opened now.
-    let opened = opened(args, &start).await;
+    let opened = signals::unless_ended(&mut signals, opened(args, &start)).await;
     let (tether, notifier) = match &args.resume {
         Some(_) => opened.map_err(|failure| failure.billing(StillBilling::Unknown))?,
         None => opened?,

@@ -159,6 +159,12 @@ fn whole<T: Serialize>(
     Ok(file)
 }
 
+/// What a fuse that is lost has left here, for whoever holds the lock; `Some(None)` when that cannot be read.
+pub(super) fn left(folder: &Path) -> Option<Option<Record>> {
+    let path = folder.join(PID);
+    path.exists().then(|| read(&path))
+}
+
 /// Puts the file of a new fuse here, which must hold the lock. What a lost one left is removed: the
 /// file is made anew and never taken over.
 pub(super) fn settle(folder: &Path, record: &Record) -> io::Result<()> {

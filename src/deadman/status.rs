@@ -128,7 +128,7 @@ pub fn status(vehicle: &str, folder: &Path, now: DateTime<Utc>) -> VehicleStatus
             "LOST",
             1,
             format!(
-                "one was armed and its process is gone, and what it said of itself cannot be read ({why}): the pod MAY BILL: arm it again, or `podtether stop --vehicle {vehicle}`"
+                "one was armed and its process is gone, and what it said of itself cannot be read ({why}): the pod MAY BILL: arm it again, or `podtether stop --vehicle {vehicle}`, and then `podtether deadman cancel --vehicle {vehicle}` writes it off"
             ),
         ),
         Seen::Lives(Some(record)) => {
@@ -178,7 +178,7 @@ pub fn status(vehicle: &str, folder: &Path, now: DateTime<Utc>) -> VehicleStatus
             let ended =
                 if is_of_before { "ended with this machine's last boot" } else { "is gone" };
             let message = format!(
-                "process {} {ended} without having stopped the pod, which {due} at {}{cost} and MAY BILL{rate}: arm it again, or `podtether stop --vehicle {vehicle}`",
+                "process {} {ended} without having stopped the pod, which {due} at {}{cost} and MAY BILL{rate}: arm it again, or `podtether stop --vehicle {vehicle}`, and then `podtether deadman cancel --vehicle {vehicle}` writes it off",
                 record.pid,
                 hour(record.fire_at)
             );

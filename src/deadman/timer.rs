@@ -46,6 +46,23 @@ pub(super) fn last_tick(folder: &Path) -> Option<DateTime<Utc>> {
     seat::read::<Tick>(&folder.join(TICK)).map(|tick| tick.at)
 }
 
+const TOLD: &str = "deadman.told";
+
+/// Notes that people were told of a fuse that is gone and cannot be had again.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn note_told(folder: &Path, now: DateTime<Utc>) -> io::Result<()> {
+    let told = Tick { at: now, version: env!("CARGO_PKG_VERSION").to_owned() };
+    seat::place(&folder.join(TOLD), &told)
+}
+
+/// When they were told last, UTC.
+#[must_use]
+pub fn told_at(folder: &Path) -> Option<DateTime<Utc>> {
+    seat::read::<Tick>(&folder.join(TOLD)).map(|told| told.at)
+}
+
 /// A fuse whose process is gone, and which has to be taken up: it is armed again for its old time, which
 /// fires at once when that has passed.
 #[must_use]

@@ -3,11 +3,12 @@
 
 use super::log_form::LogForm;
 use super::probe::{LONG, live_jobs};
+use super::watch_pod::WatchedPod;
 use super::watch_sight::WatchSight;
 use super::watch_status::{Artifacts, Kept, Resume, WatchSpec, WatchStatus};
 use super::{Tether, run_job};
 use crate::domain::{JobId, Pod, Vehicle};
-use crate::error::{Failure, FailureKind};
+use crate::error::Failure;
 use crate::plan::LiveJobs;
 use crate::pod::JobLook;
 use crate::pod::jobs::LogSlice;
@@ -128,17 +129,14 @@ impl Tether {
             status,
         };
         let is_known = job.is_some_and(|job| watching.adopt(job, tell));
-        let off = match self.running_pod(&watching.vehicle).await {
-            Ok(pod) => {
-                watching.pod = Some(pod);
+        let first = match self.watched_pod(&watching.vehicle, is_known).await? {
+            WatchedPod::On(pod) => {
+                watching.pod = Some(*pod);
                 None
             }
-            // A pod that went off since the last watch is an answer, not a mistake.
-            Err(failure) if is_known && failure.kind == FailureKind::NoPod => Some(failure.message),
-            Err(failure) => return Err(failure),
+            WatchedPod::Off => Some(Event::Pod(Some((false, "not running".to_owned())))),
         };
         let begin = if watching.job.is_some() { Effect::LookOn } else { Effect::Discover };
-        let first = off.map(|_| Event::Pod(Some((false, "not running".to_owned()))));
         watching.run(begin, first, &terms, tell).await;
         Ok(watching.status)
     }
@@ -266,7 +264,9 @@ impl Watching<'_> {
                     self.pod = Some(now);
                     Event::Pod(Some(answer))
                 }
-                // A 404 is no proof that it is gone (A05).
+                Ok(None) if self.tether.is_on_no_list(&pod.id).await => {
+                    Event::Pod(Some((false, "not on the account any more".to_owned())))
+                }
                 Ok(None) => Event::Pod(None),
                 Err(failure) => {
                     tell(WatchNote::Said(format!("the provider: {}", failure.message)));

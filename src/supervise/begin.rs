@@ -74,9 +74,16 @@ async fn begin(
     }
     // The pod must run already, and the plan must have a finite end, before anything is spent.
     let end = end_of_job(options, is_link, tether.settings().off);
-    let job = match tether.plan_job(&options.job, end).await {
-        Ok(job) => job,
-        Err(failure) => return (refused(summary, tether, options, failure), Vec::new()),
+    let planned = tokio::select! {
+        biased;
+        job = tether.plan_job(&options.job, end) => Some(job),
+        // A provider that does not answer keeps nobody from leaving.
+        Some(Event::Interrupt | Event::Leave) = signals.recv() => None,
+    };
+    let job = match planned {
+        Some(Ok(job)) => job,
+        Some(Err(failure)) => return (refused(summary, tether, options, failure), Vec::new()),
+        None => return (ended_before(summary, tether, options, false), Vec::new()),
     };
     if let (Some((level, seed, edits)), Some(spec)) =
         (job.of_training(), &mut summary.spec.training)
@@ -115,7 +122,7 @@ async fn begin(
     }
     // Whoever asked for an end by now wants no launch.
     if let Ok(Event::Interrupt | Event::Leave) = signals.try_recv() {
-        return (ended_before(summary, tether, options), Vec::new());
+        return (ended_before(summary, tether, options, true), Vec::new());
     }
     summary.fuse_claim = tether.claim(&job.vehicle);
     summary.job_id = Some(job.id.to_string());

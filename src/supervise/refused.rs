@@ -26,10 +26,18 @@ pub(super) fn refused(
     write(summary, tether, options)
 }
 
-/// A run that was ended by a signal before anything was launched. The pod ran before and runs on.
-pub(super) fn ended_before(mut summary: Summary, tether: &Tether, options: &Options) -> Summary {
-    let reason =
-        "it was ended before anything was launched; the pod was running before and runs on";
+/// A run that was ended by a signal before anything was launched. A pod that was `seen` ran before and runs
+/// on; else nobody knows.
+pub(super) fn ended_before(
+    mut summary: Summary,
+    tether: &Tether,
+    options: &Options,
+    seen: bool,
+) -> Summary {
+    let reason = match seen {
+        true => "it was ended before anything was launched; the pod was running before and runs on",
+        false => "it was ended before anything was launched, and before the pod was seen",
+    };
     summary.reason = Some(reason.to_owned());
     summary.process_exit_code = Some(6);
     write(summary, tether, options)

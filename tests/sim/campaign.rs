@@ -1,7 +1,7 @@
 //! One campaign: a world and its fault script from a seed, sessions that live and die in it, and an end
 //! at which everything of ours is off or named.
 
-use super::bad_days::{dies, sleeps};
+use super::bad_days::{dies, is_set, sleeps, volume_hangs};
 use super::bounds::Figures;
 use super::dice::Dice;
 use super::ending::end;
@@ -10,7 +10,7 @@ use super::laptop::Laptop;
 use super::promises::Promises;
 use super::session::{Killed, Project, Session};
 use super::time::{LaptopClock, TimeLine};
-use super::watching::watches;
+use super::watching::{makes_it_hard_to_watch, watches};
 use super::world::{Effect, STRANGER, Shared, World, after};
 use chrono::{DateTime, TimeDelta};
 use podtether::config::Config;
@@ -42,13 +42,17 @@ pub struct Outcome {
 pub struct With {
     /// Watches.
     pub watches: bool,
+    /// Wall clocks that are set.
+    pub clocks: bool,
+    /// Volumes that hang.
+    pub volumes: bool,
 }
 
 impl With {
     /// Everything.
-    pub const ALL: Self = Self { watches: true };
+    pub const ALL: Self = Self { watches: true, clocks: true, volumes: true };
     /// Nothing.
-    pub const NONE: Self = Self { watches: false };
+    pub const NONE: Self = Self { watches: false, clocks: false, volumes: false };
 }
 
 /// What is drawn first.
@@ -93,6 +97,12 @@ async fn campaign(seed: u64, with: With, config: &Config, folder: &Path, traced:
         traced,
     );
     others(&mut dice, &mut world, length, &drawn.config);
+    // Those who only watch have dice of their own: what they do shifts nothing of the rest.
+    let mut beside = Dice::new(!seed);
+    let watchers = if with.watches && beside.percent(20) { beside.between(1, 2) } else { 0 };
+    if watchers > 0 {
+        makes_it_hard_to_watch(&mut beside, &mut world, length);
+    }
     world.laptop_ahead = drawn.wrong_by;
     for vehicle in &drawn.config.vehicles {
         world.folders.insert(vehicle.name.0.clone(), vehicle.local_log_dir.clone());
@@ -106,6 +116,10 @@ async fn campaign(seed: u64, with: With, config: &Config, folder: &Path, traced:
     world.has_good_link = !world.faults.iter().any(|fault| breaks_it(&fault));
     let deaf = world.faults.iter().filter(breaks_it);
     world.deaf = deaf.map(|fault| (after(began, fault.from), after(began, fault.until))).collect();
+    let mut volume = Dice::new(seed.rotate_left(32));
+    if with.volumes && volume.percent(20) {
+        volume_hangs(&mut volume, &mut world, length);
+    }
     let world = Shared::new(world);
     let laptop = Laptop::new(world.clone(), Arc::clone(&clock));
     let state = folder.join("state");
@@ -117,19 +131,23 @@ async fn campaign(seed: u64, with: With, config: &Config, folder: &Path, traced:
         let number = usize::try_from(number).unwrap();
         alive.push(lives(number, project.clone(), dice, vehicles, length));
     }
-    // Those who only watch have dice of their own: what they do shifts nothing of the rest.
-    let mut others = Dice::new(!seed);
-    let watchers = if with.watches && others.percent(25) { others.between(1, 2) } else { 0 };
     let watching: Vec<_> = (0..watchers)
         .map(|at| {
             let number = 4 + usize::try_from(at).unwrap();
-            watches(number, project.clone(), others.split(), length)
+            watches(number, project.clone(), beside.split(), length)
         })
         .collect();
+    let mut set = Dice::new(seed.rotate_left(16));
+    let is_set_at_all = with.clocks && set.percent(20);
+    let set = async {
+        if is_set_at_all {
+            is_set(set, project.clone(), length).await;
+        }
+    };
     let sleep = sleeps(dice.split(), world.clone(), length, drawn.sleeps);
     let death = dies(dice.split(), project.laptop.clone(), length);
     let works = async {
-        tokio::join!(futures_util::future::join_all(alive), sleep, death);
+        tokio::join!(futures_util::future::join_all(alive), sleep, death, set);
         if world.now().promises.broken().is_none() {
             end(&mut dice, &project, vehicles).await;
         }

@@ -47,6 +47,12 @@ impl Pulls for SimPulls {
             });
             pod.filter(|_| !down.iter().any(|state| world.is_wrong(*state)))
         };
+        // rsync gives up when nothing has come for a minute.
+        let hangs = self.world.now().hangs_for();
+        if !hangs.is_zero() {
+            tokio::time::sleep(hangs.min(Duration::from_secs(60))).await;
+            return Err(lost());
+        }
         let Some(began) = reached(None) else { return Err(lost()) };
         // The volume outlives the pod: what a job of an earlier boot has written is there too.
         let (exists, is_final) = {
@@ -58,7 +64,7 @@ impl Pulls for SimPulls {
             return Err(TransferError::NoSuchFolder { folder });
         }
         tokio::time::sleep(takes).await;
-        if reached(Some(began)).is_none() {
+        if reached(Some(began)).is_none() || !self.world.now().hangs_for().is_zero() {
             return Err(lost());
         }
         let complete = is_final && !is_broken;

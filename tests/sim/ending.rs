@@ -123,8 +123,13 @@ fn spent_on_pods(project: &Project) -> Usd {
     world.pods.iter().filter(|pod| pod.is_ours).map(|pod| pod.cost_until(now)).sum()
 }
 
-/// Asks until the answer is "off": once faults are over, that is a matter of minutes.
+/// Asks until the answer is "off": once faults are over, that is a matter of minutes. Where the clock was set
+/// back, a create dated ahead of it is not proven absent before that time has come (and may bill until then).
 async fn told_off(project: &Project, ask: impl AsyncFn() -> bool) {
+    let set_back = project.world.now().was_set_back;
+    if !set_back.is_zero() && !ask().await {
+        tokio::time::sleep(set_back).await;
+    }
     for _ in 0..8 {
         if ask().await {
             return;

@@ -112,6 +112,8 @@ pub enum State {
     ShellDown,
     /// Commands run, their answers do not come.
     ShellLost,
+    /// The pods' volumes hang: whoever touches one does not come back before this is over (E14).
+    VolumeHangs,
     /// The laptop has no network: neither provider nor pods are reached.
     Offline,
 }

@@ -177,7 +177,7 @@ fn the_fuse_fires(world: &mut World, pod: &PodId) {
     let now = world.truth();
     let lives = |job: &&super::pods::SimJob| job.pod == *pod && world.job_end(job) > now;
     let live = world.jobs.iter().find(lives).map(|job| job.dir.clone());
-    if let Some(dir) = live.filter(|_| world.is_awake) {
+    if let Some(dir) = live.filter(|_| world.is_awake && !world.was_set_forward) {
         world.promises.break_one(format!("the laptop's fuse stops {pod} under {dir}"));
     }
 }

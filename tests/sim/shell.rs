@@ -14,6 +14,7 @@ use podtether::domain::{Pod, PodId, RemoteCommand, Vehicle, scripts};
 use podtether::pod::{
     Captured, ExecLimits, ExecOutput, ExecStatus, Shell, ShellError, ShellErrorKind, Shells,
 };
+use std::future::Future;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +40,7 @@ impl Shells for SimShells {
     }
 }
 
+#[derive(Clone)]
 struct SimShell {
     world: Shared,
     doing: SharedDoing,
@@ -92,9 +94,25 @@ impl Shell for SimShell {
             return Err(error(ShellErrorKind::Refused, "nobody listens"));
         }
         let ended = if name == scripts::AWAIT_EXIT.name {
-            self.await_exit(&args).await
-        } else {
+            let waits = tokio::time::timeout(limits.timeout, self.await_exit(&args)).await;
+            waits.map_err(|_| error(ShellErrorKind::Lost, "no answer in time"))?
+        } else if name == scripts::ARM_WATCHDOG.name || name == scripts::RENEW_LEASE.name {
+            // All of it is on the container disk.
             self.answer(&name, &args, command.stdin.len())
+        } else if name == scripts::POD_LOOK.name {
+            // It waits for the volume as long as it was told to, and answers.
+            let patience = Duration::from_secs(args[3].parse().unwrap());
+            let hangs = self.world.now().hangs_for();
+            tokio::time::sleep(hangs.min(patience)).await;
+            self.answer(&name, &args, command.stdin.len())
+        } else {
+            let (shell, stdin) = (self.clone(), command.stdin.len());
+            let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+            self.on_volume(limits.timeout, async move {
+                let args: Vec<&str> = args.iter().map(String::as_str).collect();
+                shell.answer(&name, &args, stdin)
+            })
+            .await?
         };
         if is_lost {
             tokio::time::sleep(limits.timeout).await;
@@ -111,6 +129,35 @@ impl Shell for SimShell {
 }
 
 impl SimShell {
+    /// A command that touches the volume. Who gave up waiting has not ended it there: it goes on when the volume
+    /// answers, if this boot is still the same.
+    async fn on_volume(
+        &self,
+        patience: Duration,
+        command: impl Future<Output = Ended> + Send + 'static,
+    ) -> Result<Ended, ShellError> {
+        let hangs = self.world.now().hangs_for();
+        if hangs <= patience {
+            tokio::time::sleep(hangs).await;
+            return Ok(command.await);
+        }
+        let boot = self.run_of(&self.world.now());
+        let shell = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(hangs).await;
+            let is_same = {
+                let world = shell.world.now();
+                let pod = world.pods.iter().find(|pod| pod.id == shell.pod);
+                shell.run_of(&world) == boot && pod.is_some_and(|pod| pod.bills_at(world.truth()))
+            };
+            if is_same {
+                command.await;
+            }
+        });
+        tokio::time::sleep(patience).await;
+        Err(error(ShellErrorKind::Lost, "no answer in time"))
+    }
+
     fn answer(&self, name: &str, args: &[&str], stdin: usize) -> Ended {
         let mut world = self.world.now();
         if name == scripts::POD_LOOK.name {
@@ -146,17 +193,36 @@ impl SimShell {
             "-" => String::new(),
             id => {
                 let dir = format!("{mount}/jobs/{id}");
-                let log = log_of(world, &dir, max.parse().unwrap(), offset);
-                format!("job={id}\n{}{log}", self.status(world, &dir))
+                if world.hangs_for().is_zero() {
+                    let log = log_of(world, &dir, max.parse().unwrap(), offset);
+                    format!("job={id}\n{}{log}", self.status(world, &dir))
+                } else {
+                    format!("job={id}\n{}", self.beside(world, &dir))
+                }
             }
         };
-        let (probe, live) = (self.probe(world), self.live(world));
+        let hangs = !world.hangs_for().is_zero();
+        let live = if hangs { String::new() } else { self.live(world) };
+        let probe = self.probe(world, hangs);
         let dog = self.run_of(world).map(|run| watchdog::report(world, &self.pod, run));
         let dog = dog.unwrap_or_default();
         Ended(0, format!("{probe}{live}{job}{dog}end={}\n", scripts::POD_LOOK.name))
     }
 
-    fn probe(&self, world: &World) -> String {
+    /// What the wrapper of a job has left beside the volume, in this boot.
+    fn beside(&self, world: &World, dir: &str) -> String {
+        let run = self.run_of(world);
+        let is_it = |job: &&SimJob| job.dir == dir && job.pod == self.pod && Some(job.run) == run;
+        match world.jobs.iter().find(is_it) {
+            None => String::new(),
+            Some(job) if job.ends <= world.truth() => {
+                format!("beside_process=dead\nbeside_exit_code={}\n", job.code)
+            }
+            Some(_) => "beside_process=alive\n".to_owned(),
+        }
+    }
+
+    fn probe(&self, world: &World, hangs: bool) -> String {
         let pod = world.pods.iter().find(|pod| pod.id == self.pod);
         let zero =
             pod.and_then(|pod| pod.run_at(world.truth())).is_some_and(|(_, run)| run.zero_gpus);
@@ -164,8 +230,14 @@ impl SimShell {
         let gpu = if zero { String::new() } else { format!("gpu=550.127.05, {busy}, 1, 24564\n") };
         let volume = pod.and_then(|pod| pod.volume.as_ref()).map_or("", |id| id.0.as_str());
         let id = &self.pod;
+        let volume = match hangs {
+            true => "volume=unresponsive\n".to_owned(),
+            false => format!(
+                "mount=device\nmount_free_kib=10000000\nidentity={volume}\nwritable=yes\nvolume=answers\n"
+            ),
+        };
         format!(
-            "pod_id={id}\n{gpu}gpu_state=answers\nmount=device\nmount_free_kib=10000000\ndisk_free_kib=1000000\nrsync=yes\nuptime_s=1\nidentity={volume}\nwritable=yes\nvolume=answers\n"
+            "pod_id={id}\n{gpu}gpu_state=answers\ndisk_free_kib=1000000\nrsync=yes\nuptime_s=1\n{volume}"
         )
     }
 
@@ -279,13 +351,20 @@ impl SimShell {
         promises::a_job_is_followed(&mut self.world.now(), &self.pod, op);
         let end = tokio::time::Instant::now() + Duration::from_secs(seconds.parse().unwrap());
         loop {
-            {
+            let hangs = {
                 let world = self.world.now();
                 let now = world.truth();
                 let is_over = |job: &SimJob| job.dir == *dir && world.job_end(job) <= now;
-                if world.jobs.iter().any(is_over) {
+                let hangs = world.hangs_for();
+                if hangs.is_zero() && world.jobs.iter().any(is_over) {
                     return Ended(0, "ended\n".to_owned());
                 }
+                hangs
+            };
+            if !hangs.is_zero() {
+                // The look at a file that it was about to take does not come back before.
+                tokio::time::sleep(hangs).await;
+                continue;
             }
             if tokio::time::Instant::now() >= end {
                 return Ended(0, "waiting\n".to_owned());

@@ -41,23 +41,28 @@ impl TimeLine {
     }
 }
 
-/// The laptop's clocks, which may be wrong by a constant.
+/// The laptop's clocks. The wall clock may be wrong, and be set.
 #[derive(Debug)]
 pub struct LaptopClock {
     line: Arc<TimeLine>,
-    wrong_by: TimeDelta,
+    wrong_ms: AtomicI64,
 }
 
 impl LaptopClock {
     /// A clock that is wrong by so much.
-    pub const fn new(line: Arc<TimeLine>, wrong_by: TimeDelta) -> Self {
-        Self { line, wrong_by }
+    pub fn new(line: Arc<TimeLine>, wrong_by: TimeDelta) -> Self {
+        Self { line, wrong_ms: AtomicI64::new(wrong_by.num_milliseconds()) }
+    }
+
+    /// Somebody, or a time server, sets the wall clock.
+    pub fn set(&self, by: TimeDelta) {
+        self.wrong_ms.fetch_add(by.num_milliseconds(), Ordering::Relaxed);
     }
 }
 
 impl Clock for LaptopClock {
     fn now(&self) -> DateTime<Utc> {
-        self.line.truth() + self.wrong_by
+        self.line.truth() + TimeDelta::milliseconds(self.wrong_ms.load(Ordering::Relaxed))
     }
 
     fn monotonic(&self) -> Duration {

@@ -3,11 +3,12 @@
 //! What a watch says at its end is held against what is truly so.
 
 use super::dice::Dice;
+use super::faults::{Fault, State, What};
 use super::logs::Kind;
 use super::pods::SimJob;
 use super::promises::Op;
 use super::session::{Killed, Project, Session};
-use super::world::World;
+use super::world::{Effect, World};
 use chrono::{DateTime, TimeDelta, Utc};
 use podtether::error::FailureKind;
 use podtether::ops::{LogForm, WatchNote, WatchRequest, WatchStatus};
@@ -24,6 +25,30 @@ const LOOK: Duration = Duration::from_secs(75);
 
 /// What was paged for: the job, what about, and how many pieces its log had.
 type Pages = BTreeMap<(String, String), usize>;
+
+/// More of what a watch has to bear: a provider that shows a pod wrongly for long, a pod that boots anew or
+/// is deleted.
+pub fn makes_it_hard_to_watch(dice: &mut Dice, world: &mut World, length: Duration) {
+    let length = u64::try_from(length.as_millis()).unwrap();
+    if dice.percent(40) {
+        let state = dice.pick(&[
+            State::ShownError,
+            State::ShownUnknown,
+            State::ListLag(30),
+            State::NoEnvironment,
+            State::ShellDown,
+        ]);
+        let from = Duration::from_millis(dice.between(0, length));
+        let until = from + dice.time(60_000, 3 * 3_600_000);
+        world.faults.push(Fault { what: What::State(state), from, until, left: u32::MAX });
+    }
+    for (chance, effect) in [(20, Effect::Reboot), (10, Effect::Deleted)] {
+        if dice.percent(chance) {
+            let at = world.truth() + TimeDelta::from_std(dice.time(60_000, length)).unwrap();
+            world.schedule(at, effect);
+        }
+    }
+}
 
 /// Somebody who watches now and then, each time until it is over, or killed and begun again.
 pub async fn watches(number: usize, project: Project, mut dice: Dice, length: Duration) {

@@ -36,6 +36,10 @@ pub struct World {
     pub folders: BTreeMap<String, PathBuf>,
     /// How far the laptop's clock is ahead.
     pub laptop_ahead: TimeDelta,
+    /// Whether the laptop's clock was ever set forward: what is due by it comes early.
+    pub was_set_forward: bool,
+    /// By how much it was ever set back: the journal's dates may lie ahead for as long.
+    pub was_set_back: Duration,
     /// Whether the laptop has not slept.
     pub is_awake: bool,
     /// Whether nothing is ever wrong with the way to the pods.
@@ -94,6 +98,8 @@ impl World {
             home: BTreeSet::new(),
             folders: BTreeMap::new(),
             laptop_ahead: TimeDelta::zero(),
+            was_set_forward: false,
+            was_set_back: Duration::ZERO,
             is_awake: true,
             has_good_link: true,
             deaf: Vec::new(),
@@ -155,7 +161,8 @@ impl World {
 
     /// No fault from now on.
     pub fn faults_cease(&mut self) {
-        self.faults.clear();
+        // What a volume does is no matter of the provider: a stop has to come all the same.
+        self.faults.retain(|fault| fault.what == What::State(State::VolumeHangs));
         // A pod that boots anew has no watchdog until somebody looks after it.
         self.later.retain(|(_, effect)| !matches!(effect, Effect::Reboot));
     }
@@ -194,6 +201,14 @@ impl World {
     /// Whether that is wrong now.
     pub fn is_wrong(&self, state: State) -> bool {
         self.wrong().any(|wrong| wrong == state)
+    }
+
+    /// For how long volumes still hang; zero when they do not.
+    pub fn hangs_for(&self) -> Duration {
+        let at = self.line.since_start();
+        let hangs =
+            |fault: &&Fault| fault.what == What::State(State::VolumeHangs) && fault.is_on(at);
+        self.faults.iter().filter(hangs).map(|fault| fault.until - at).max().unwrap_or_default()
     }
 
     /// The catalog's price now.

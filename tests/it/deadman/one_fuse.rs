@@ -147,8 +147,10 @@ async fn a_second_arm_extends_and_never_shortens_and_a_cancel_ends_it() {
     assert_eq!(none.json["failure"]["hint"], format!("arm it: {way_out}"));
     assert_eq!(arm(&fixture, "1", &[]).json["how"], "armed now");
     let first = record(&fixture);
-    let shorter = arm(&fixture, "0.5", &[]);
+    let shorter = arm(&fixture, "0.5", &["--retries", "9"]);
     assert!(shorter.json["how"].as_str().unwrap().contains("not shortened"), "{shorter:?}");
+    // What else was asked for is not passed over in silence.
+    assert!(shorter.stderr.contains("it stays at --retries 5 --spacing-sec 300"), "{shorter:?}");
     assert_eq!(record(&fixture)["fire_at"], first["fire_at"]);
     let longer = arm(&fixture, "2", &[]);
     assert!(longer.json["how"].as_str().unwrap().contains("extended"), "{longer:?}");

@@ -1,6 +1,6 @@
 //! What a fuse tells people who are not there, as a webhook receives it, and in dollars what is at risk.
 
-use super::{Said, arm, command, ended, pid_of, record, status, word};
+use super::{Said, arm, command, ended, kill, pid_of, record, status, word};
 use crate::flows::fixture::{Fixture, VEHICLE};
 use crate::notify::{Mood, Receiver};
 use rustix::process::{Signal, kill_process};
@@ -81,6 +81,41 @@ async fn a_stop_that_fails_is_told_with_what_it_costs() {
     assert!(told[1].contains("goes on asking") && told[1].contains("/h"), "{told:?}");
     assert!(told[2].contains("THE POD MAY STILL BILL"), "{told:?}");
     assert_eq!(receiver.received()[2].body["priority"], 5);
+}
+
+/// C05: nobody reads what a scheduler's program writes. A fuse that is gone and cannot be had again is told to
+/// who is far away, once and not with every look; a look that is well again says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_that_can_arm_nothing_tells_it_once_and_says_that_the_pod_may_bill() {
+    let fixture = Fixture::with(NTFY);
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let receiver = Receiver::start(Mood::Takes).await;
+    let look = || {
+        let mut command = command(&fixture, &["tick", "--json"]);
+        let url = format!("{}/topic", receiver.base);
+        let ran = command.env("PODTETHER_WEBHOOK_URL", url).output().unwrap();
+        let said: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        (ran.status.code().unwrap(), said, String::from_utf8(ran.stderr).unwrap())
+    };
+    assert_eq!(arm(&fixture, "2", &[]).code, 0);
+    let before = record(&fixture);
+    kill(&fixture, pid_of(&before)).await;
+    fixture.set_faults(&["read-only-key"]).await;
+    for _ in 0..2 {
+        let (code, said, words) = look();
+        assert_eq!((code, &said["taken_over"]), (1, &json!([])), "{said}");
+        assert_eq!(said["may_bill"][0]["vehicle"], VEHICLE, "{said}");
+        assert!(words.contains("THE POD MAY BILL"), "{words}");
+        // What keeps it from arming is a refusal; the fuse that was promised is not forgotten for that.
+        assert_eq!(word(&status(&fixture)), ("LOST".into(), 1));
+    }
+    assert_eq!(receiver.tags(), ["stop_failed"]);
+    assert!(messages(&receiver)[0].contains("podtether stop --vehicle rover"));
+    fixture.set_faults(&[]).await;
+    let (code, said, _) = look();
+    assert_eq!((code, &said["may_bill"]), (0, &json!([])), "{said}");
+    assert_eq!(said["taken_over"][0]["pid"], record(&fixture)["pid"], "{said}");
 }
 
 /// C03: before it sleeps somebody knows what that costs, in dollars.
