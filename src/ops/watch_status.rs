@@ -118,7 +118,7 @@ impl Kept {
 
 impl WatchStatus {
     /// Replaces the file, whole or not at all, and returns what is new to tell of that: a disk that stays
-    /// full is told once. It `yields` to a file that is there.
+    /// full is told once, whatever it says next. It `yields` to a file that is there.
     pub(super) fn kept(&mut self, yields: bool) -> Option<String> {
         let path = self.status_path.as_ref()?;
         if yields && path.exists() {
@@ -130,7 +130,7 @@ impl WatchStatus {
             Err(error) => {
                 let kind = error.kind();
                 self.unwritten = Some(kind);
-                (before != Some(kind)).then(|| format!("the status cannot be written: {error}"))
+                before.is_none().then(|| format!("the status cannot be written: {error}"))
             }
         }
     }

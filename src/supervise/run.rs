@@ -34,7 +34,7 @@ pub(super) fn save(summary: &mut Summary, tell: &mut (dyn FnMut(Note) + Send)) {
         Ok(()) => {}
         Err(error) => {
             let kind = error.kind();
-            if before != Some(kind) {
+            if before.is_none() {
                 let why = format!("the summary could not be written: {error}");
                 summary.trouble("summary", &why);
                 tell(Note::Said(why));

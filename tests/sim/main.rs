@@ -217,7 +217,7 @@ fn no_campaign_breaks_a_promise() {
 fn what_was_broken_once_is_not_broken_again() {
     let folder = folder();
     let config = config(folder.path());
-    let watches = With { watches: true };
+    let watches = With { watches: true, ..With::NONE };
     let seeds = [82, 6031, 7056].map(|seed| (seed, With::NONE));
     for (seed, with) in seeds.into_iter().chain([287, 567].map(|seed| (seed, watches))) {
         let outcome = run(seed, with, &config, folder.path(), false);
