@@ -80,7 +80,23 @@ async fn take_up(start: &Start, lost: Vec<(&Vehicle, Record)>, found: &mut Found
     };
     for (vehicle, record) in lost {
         let Some(arming) = tether.arming() else { continue };
+        let ours = arming.access.cloud();
+        if record.cloud != ours {
+            // Real and local are never mixed up: here it would ask for the stop of another pod.
+            match record.cloud.as_str() {
+                "local" => looked(vehicle),
+                theirs => found.may_bill.push((
+                    vehicle.clone(),
+                    format!(
+                        "it was armed on the {theirs} cloud, and the config is for the {ours} one"
+                    ),
+                )),
+            }
+            continue;
+        }
         let wish = Wish {
+            // The pod that it was armed for, whatever the config calls the vehicle's by now.
+            pod_name: record.pod_name.clone(),
             retries: record.retries,
             spacing: Duration::from_secs(record.spacing_sec),
             pod: record.pod_id.clone(),
