@@ -11,6 +11,11 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> DateTime<Utc>;
     /// A clock that is never set back. On macOS and Linux it stands still while the machine sleeps.
     fn monotonic(&self) -> Duration;
+    /// A clock that is never set back and goes on while the machine sleeps; like [`Self::monotonic`] where
+    /// the system has none. By it a sleep shows also when the wall clock was set back meanwhile.
+    fn since_boot(&self) -> Duration {
+        self.monotonic()
+    }
 }
 
 /// A clock that is shared.
@@ -44,6 +49,25 @@ impl Default for SystemClock {
     }
 }
 
+/// Linux: CLOCK_BOOTTIME, "like CLOCK_MONOTONIC, but includes any time that the system is suspended"
+/// (clock_gettime(2)). macOS: CLOCK_MONOTONIC, which "will continue to increment while the system is
+/// asleep" (clock_gettime(3) there; not tried on a Mac). `Instant` is neither of the two.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+fn counting_sleep() -> Option<Duration> {
+    use rustix::time::{ClockId, clock_gettime};
+    #[cfg(target_os = "linux")]
+    let clock = ClockId::Boottime;
+    #[cfg(target_os = "macos")]
+    let clock = ClockId::Monotonic;
+    let now = clock_gettime(clock);
+    Some(Duration::new(u64::try_from(now.tv_sec).ok()?, u32::try_from(now.tv_nsec).ok()?))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+const fn counting_sleep() -> Option<Duration> {
+    None
+}
+
 impl Clock for SystemClock {
     fn now(&self) -> DateTime<Utc> {
         #[expect(clippy::disallowed_methods, reason = "this is the home of the clock")]
@@ -53,5 +77,9 @@ impl Clock for SystemClock {
 
     fn monotonic(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    fn since_boot(&self) -> Duration {
+        counting_sleep().unwrap_or_else(|| self.start.elapsed())
     }
 }

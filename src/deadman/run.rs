@@ -110,7 +110,7 @@ pub async fn fuse_over(
 }
 
 fn now(clock: &SharedClock) -> Now {
-    Now { wall: clock.now(), monotonic: clock.monotonic() }
+    Now { wall: clock.now(), monotonic: clock.monotonic(), since_boot: clock.since_boot() }
 }
 
 async fn settled(order: Order, cloud: Arc<dyn Cloud>, clock: SharedClock) -> Result<Fuse, Reply> {

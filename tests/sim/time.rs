@@ -68,4 +68,8 @@ impl Clock for LaptopClock {
     fn monotonic(&self) -> Duration {
         self.line.start.elapsed()
     }
+
+    fn since_boot(&self) -> Duration {
+        self.line.since_start()
+    }
 }
