@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Patches a checkout of isaac-auv-env so that it trains a BlueROV2 Heavy: all of it or nothing.
 
-usage: apply_bluerov2_patch.py check|apply --checkout DIR --commit SHA --marker FILE DROP_IN
+usage: apply_bluerov2_patch.py check|apply --checkout DIR --commit SHA --marker FILE
+           [--drop-in-sha256 SHA256] [--void FILE]... DROP_IN
 
 Fourteen edits, each anchored on text that must occur exactly as often as it says; a drop-in module
 beside the patched file; a marker with time, commit and count. `check` changes nothing. What it did
 stands in the second but last line, as JSON behind "podtether-patch "; the last line is
-"podtether-patch-end". Exit code 0: applied, or there before; 3: refused, nothing was changed; 1: it
+"podtether-patch-end". With --drop-in-sha256 a drop-in that is not that one is not taken, and `check`
+can tell of one that is not placed yet. --void names markers that speak of the tree as it was, such as
+that of a sweep: they are taken away when the tree is changed. Exit code 0: applied, or there before; 3: refused, nothing was changed; 1: it
 failed on the way and everything was put back.
 
 Nothing is written into the checkout before every edit fits and compiles. Then what is there is kept
@@ -323,8 +326,9 @@ class Tree:
         shutil.rmtree(gone, ignore_errors=True)
 
 
-def look(tree, commit, drop_in, kept):
-    """Whether the edits are in, or every one of them fits: (is_in, texts)."""
+def look(tree, commit, expected, kept):
+    """Whether the edits are in, or every one of them fits: (is_in, texts). `expected` is the SHA-256 of
+    the drop-in, where it is known."""
     head = git(tree.root, "rev-parse", "HEAD")
     if head != commit:
         raise Refused(
@@ -344,7 +348,7 @@ def look(tree, commit, drop_in, kept):
     else:
         there = read(present) if os.path.isfile(present) else None
     if all(edit.is_in(texts[edit.path]) for edit in EDITS):
-        if drop_in is not None and there != drop_in:
+        if expected is not None and (there is None or sha256(there) != expected):
             raise Refused(
                 "%s is patched, with another %s" % (tree.root, DROP_IN),
                 "git -C %s checkout -- . and remove %s, then call again" % (tree.root, present),
@@ -404,7 +408,10 @@ def apply(tree, options):
     if not os.path.isfile(options.drop_in):
         raise Refused("there is no %s" % options.drop_in, "place the drop-in module there")
     drop_in = read(options.drop_in)
-    is_in, texts = look(tree, options.commit, drop_in, None)
+    expected = sha256(drop_in)
+    if options.drop_in_sha256 not in (None, expected):
+        raise Refused("%s is not the drop-in that was sent" % options.drop_in, "call again, which places it anew")
+    is_in, texts = look(tree, options.commit, expected, None)
     if is_in:
         if os.path.isfile(options.marker):
             return say("already", 0, edits=[])
@@ -418,8 +425,9 @@ def apply(tree, options):
     tree.keep(files)
     try:
         # From here on the marker means that all of it is done; one from before speaks of another tree.
-        if os.path.isfile(options.marker):
-            os.unlink(options.marker)
+        for marker in [options.marker] + options.void:
+            if os.path.isfile(marker):
+                os.unlink(marker)
         for number, path in enumerate(files):
             os.replace(os.path.join(tree.journal, "new.%d.py" % number), tree.at(path))
         publish(options.marker, marker_text(options.commit, files))
@@ -437,8 +445,10 @@ def apply(tree, options):
 def check(tree, options):
     """What apply would do; changes nothing."""
     kept = tree.interrupted(options.marker)
-    drop_in = read(options.drop_in) if os.path.isfile(options.drop_in) else None
-    is_in, texts = look(tree, options.commit, drop_in, kept)
+    expected = options.drop_in_sha256
+    if expected is None and os.path.isfile(options.drop_in):
+        expected = sha256(read(options.drop_in))
+    is_in, texts = look(tree, options.commit, expected, kept)
     if is_in and os.path.isfile(options.marker):
         return say("already", 0, edits=[])
     if is_in:
@@ -455,6 +465,8 @@ def main():
     parser.add_argument("--checkout", required=True)
     parser.add_argument("--commit", required=True)
     parser.add_argument("--marker", required=True)
+    parser.add_argument("--drop-in-sha256")
+    parser.add_argument("--void", action="append", default=[])
     parser.add_argument("drop_in", metavar="DROP_IN")
     options = parser.parse_args()
     try:

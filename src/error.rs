@@ -66,6 +66,21 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// Whether it is the provider that did not answer a question, or not to this key: a pod that is known
+    /// may be reached all the same.
+    #[must_use]
+    pub const fn is_of_provider(self) -> bool {
+        matches!(
+            self,
+            Self::Auth
+                | Self::Forbidden
+                | Self::RateLimited
+                | Self::ApiRetired
+                | Self::Provider
+                | Self::Network
+        )
+    }
+
     /// The stable word.
     #[must_use]
     pub fn as_str(self) -> String {
@@ -128,6 +143,15 @@ impl Failure {
         )
     }
 
+    /// Without its word on the bill: for records that are read later, when another one holds.
+    #[must_use]
+    pub fn apart_from_the_bill(&self) -> String {
+        match self.hint.is_empty() {
+            true => format!("{} ({})", self.message, self.kind.as_str()),
+            false => format!("{} ({})\n  {}", self.message, self.kind.as_str(), self.hint),
+        }
+    }
+
     /// The same failure, marked as worth trying again.
     #[must_use]
     pub const fn retryable(mut self) -> Self {
@@ -145,10 +169,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.message, self.kind.as_str())?;
-        if !self.hint.is_empty() {
-            write!(f, "\n  {}", self.hint)?;
-        }
+        f.write_str(&self.apart_from_the_bill())?;
         match self.still_billing {
             StillBilling::Yes => f.write_str("\n  still billing: yes"),
             StillBilling::Unknown => f.write_str("\n  still billing: unknown, take it for yes"),

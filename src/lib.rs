@@ -13,6 +13,7 @@ pub mod cloud;
 pub mod config;
 pub mod deadman;
 pub mod demo;
+pub mod digest;
 pub mod domain;
 pub mod drill;
 pub mod error;

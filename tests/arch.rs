@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 /// Every room, and the rooms whose words it may use. A room that is not listed does not exist.
 const ROOMS: &[(&str, &[&str])] = &[
+    ("digest", &[]),
     ("domain", &[]),
-    ("plan", &["domain"]),
+    ("plan", &["digest", "domain"]),
     ("guard", &["domain", "plan"]),
     ("clock", &[]),
     ("held", &[]),
@@ -16,17 +17,20 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("whole_file", &[]),
     ("plot", &[]),
     ("watch", &["domain"]),
-    ("training", &["clock", "domain", "watch"]),
-    ("config", &["domain", "secret"]),
+    ("training", &["clock", "digest", "domain", "watch"]),
+    ("config", &["digest", "domain", "secret"]),
     ("key_source", &["clock", "config", "secret"]),
     ("notify", &["config", "domain", "key_source", "secret"]),
-    ("cloud", &["clock", "domain", "guard", "held", "plan", "secret"]),
-    ("pod", &["clock", "domain", "held", "plan", "secret"]),
-    ("ledger", &["clock", "domain", "held"]),
+    ("cloud", &["clock", "digest", "domain", "guard", "held", "plan", "secret"]),
+    ("pod", &["clock", "digest", "domain", "held", "plan", "secret"]),
+    ("ledger", &["clock", "digest", "domain", "held"]),
     ("runs", &["domain", "ledger"]),
     ("apply", &["clock", "cloud", "domain", "guard", "ledger", "plan", "pod"]),
     ("error", &["cloud", "guard", "pod"]),
-    ("deadman", &["apply", "clock", "cloud", "domain", "guard", "held", "plan", "secret"]),
+    (
+        "deadman",
+        &["apply", "clock", "cloud", "digest", "domain", "guard", "held", "plan", "secret"],
+    ),
     (
         "ops",
         &[
@@ -35,6 +39,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "cloud",
             "config",
             "deadman",
+            "digest",
             "domain",
             "error",
             "guard",
@@ -70,6 +75,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         &[
             "clock",
             "config",
+            "digest",
             "domain",
             "error",
             "held",

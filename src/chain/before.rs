@@ -1,9 +1,10 @@
 //! Pins and gates: what must be as it was when the campaign was written, on this computer and on the
 //! pod, before a link begins and after it has ended.
 
+use crate::digest::{hex, sha256_of_file};
 use crate::domain::{Link, Marker, Pin, PinnedFile, Pod, Vehicle};
 use crate::error::Failure;
-use crate::ops::{Tether, sha256_hex};
+use crate::ops::Tether;
 use crate::pod::{Ask, Told};
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +24,7 @@ pub(super) fn pins_here(link: &Link) -> Vec<String> {
 }
 
 fn hash_of(path: &Path) -> Result<String, String> {
-    std::fs::read(path).map(|bytes| sha256_hex(&bytes)).map_err(|error| error.to_string())
+    sha256_of_file(path).map(|(_, hash)| hex(&hash)).map_err(|error| error.to_string())
 }
 
 fn fault_of_pin(file: &str, found: Result<String, String>, pinned: &str) -> Option<String> {

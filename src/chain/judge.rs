@@ -2,8 +2,9 @@
 
 use super::prepared::Prepared;
 use super::record::{Artifact, LinkRecord};
+use crate::digest::{hex, sha256_of_file};
 use crate::domain::{ExpectedReward, Recipe, RewardLines, Usd, Vehicle, Work};
-use crate::ops::{rewards_in_log, sha256_hex};
+use crate::ops::rewards_in_log;
 use crate::supervise::Summary;
 use std::path::{Path, PathBuf};
 
@@ -110,9 +111,8 @@ fn artifacts(prepared: &Prepared, folder: &Path, record: &mut LinkRecord) -> Vec
 }
 
 fn read(path: &Path) -> std::io::Result<Artifact> {
-    let content = std::fs::read(path)?;
-    let (path, bytes) = (path.to_owned(), content.len() as u64);
-    Ok(Artifact { path, bytes, sha256: sha256_hex(&content) })
+    let (bytes, hash) = sha256_of_file(path)?;
+    Ok(Artifact { path: path.to_owned(), bytes, sha256: hex(&hash) })
 }
 
 fn rewards(

@@ -6,7 +6,6 @@ use super::prepared::Prepared;
 use super::preview::review_all;
 use super::record::{LinkRecord, Outcome};
 use super::run::{Runner, Signals};
-use super::standing;
 use super::state::Event;
 use crate::domain::{Recipe, Work};
 use crate::error::Failure;
@@ -64,7 +63,7 @@ impl Runner<'_> {
         self.rate = pod.price.known().or(self.rate);
         self.pod = Some(pod.clone());
         if !self.is_reviewed {
-            let standings = standing::of_all(&self.links, &self.record, Some(&pod));
+            let standings = self.unchanged.standings(&self.links, &self.record, Some(&pod)).await;
             let review = review_all(tether, &self.vehicle, &self.links, &standings).await?;
             if let Some(refusal) = review.refusal {
                 return Ok(vec![refusal.message]);
@@ -189,7 +188,9 @@ impl Runner<'_> {
                     let name = Some(vehicle.name.0.as_str());
                     let answer = tether.sync_logs(folder, name, false, pulling).await?;
                     let told = match answer.complete {
-                        true => format!("{} files from {}, complete", answer.files, answer.from),
+                        true => {
+                            format!("{} from {}, complete", answer.brought(), answer.from)
+                        }
                         false => format!(
                             "{} did not come whole; missing: {}",
                             answer.from,

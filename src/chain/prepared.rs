@@ -1,10 +1,11 @@
 //! The links with their jobs, checked before anything is asked of the provider, and what each of them
 //! comes to: equal hashes are the same work.
 
+use crate::digest::sha256_hex;
 use crate::domain::{Campaign, ExpectedReward, Link, PinnedFile, RewardLines, Vehicle, Work};
 use crate::error::{Failure, FailureKind};
+use crate::ops::Tether;
 use crate::ops::campaign::LinkJob;
-use crate::ops::{Tether, sha256_hex};
 use serde_json::json;
 use std::collections::BTreeMap;
 

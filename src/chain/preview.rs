@@ -5,7 +5,7 @@ use super::before;
 use super::bill::{self, LinkBill};
 use super::prepared::{Prepared, prepare};
 use super::record::{self, Record};
-use super::standing;
+use super::standing::Unchanged;
 use super::state::Standing;
 use crate::domain::{
     Campaign, Ceiling, ExpectedReward, JobEnd, LinkEnd, Pod, RewardLines, Usd, UsdPerHour, Vehicle,
@@ -102,6 +102,8 @@ pub(super) struct Survey {
     pub rate: Option<UsdPerHour>,
     /// Whether the rules have seen all links together.
     pub is_reviewed: bool,
+    /// What links have left and was read by this look.
+    pub unchanged: Unchanged,
     pub preview: Preview,
     refusals: Vec<Failure>,
 }
@@ -143,7 +145,8 @@ pub(super) async fn survey(
         let known = pod.as_ref().and_then(|pod| tether.link_expected(&job.request, pod));
         job.expected = known.or(job.expected);
     }
-    let standings = standing::of_all(&links, &record, pod.as_ref());
+    let unchanged = Unchanged::default();
+    let standings = unchanged.standings(&links, &record, pod.as_ref()).await;
     let rate = tether.rate_at_most(&vehicle, pod.as_ref()).known();
     let bills: Vec<LinkBill> =
         links.iter().map(|link| bill::of(&link.link, link.job.as_ref(), rate)).collect();
@@ -207,7 +210,8 @@ pub(super) async fn survey(
         refusals: refusals.iter().map(in_words).collect(),
         record_path: record::path(campaign, &vehicle),
     };
-    Ok(Survey { vehicle, links, record, rate, is_reviewed: review.is_some(), preview, refusals })
+    let is_reviewed = review.is_some();
+    Ok(Survey { vehicle, links, record, rate, is_reviewed, unchanged, preview, refusals })
 }
 
 /// Has the rules look at the links that are to be run, all together.

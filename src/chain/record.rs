@@ -197,6 +197,11 @@ impl Record {
         self.links.iter_mut().find(|link| link.name == name)
     }
 
+    /// Where a link stands in the order in which they were run.
+    pub(super) fn place(&self, name: &str) -> Option<usize> {
+        self.links.iter().position(|link| link.name == name)
+    }
+
     /// Records a link anew, in place of what was recorded of it.
     pub(super) fn begin(&mut self, link: LinkRecord) {
         self.links.retain(|other| other.name != link.name);

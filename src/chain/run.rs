@@ -4,7 +4,7 @@
 use super::prepared::Prepared;
 use super::preview::{Survey, survey};
 use super::record::{self, Outcome, Record};
-use super::standing;
+use super::standing::Unchanged;
 use super::state::{self, Effect, End, Event, Standing, State, Terms};
 use crate::domain::{Campaign, LinkEnd, Pod, UsdPerHour, Vehicle};
 use crate::error::Failure;
@@ -45,6 +45,8 @@ pub(super) struct Runner<'a> {
     pub(super) rate: Option<UsdPerHour>,
     /// Whether the rules have seen all links that are to be run, together.
     pub(super) is_reviewed: bool,
+    /// What links have left and was read by this process.
+    pub(super) unchanged: Unchanged,
     /// The pod as it was last told.
     pub(super) pod: Option<Pod>,
     /// The moment that counts: of each step the larger progress of the two clocks (C02).
@@ -93,7 +95,7 @@ pub async fn run(
             options.campaign.name
         )));
     }
-    let Survey { vehicle, links, record, rate, is_reviewed, .. } = survey;
+    let Survey { vehicle, links, record, rate, is_reviewed, unchanged, .. } = survey;
     let now = tether.clock().now();
     let runner = Runner {
         tether,
@@ -103,6 +105,7 @@ pub async fn run(
         record,
         rate,
         is_reviewed,
+        unchanged,
         pod: None,
         moment: Moment::new(now, tether.clock().since_boot()),
         link_began: now,
@@ -186,7 +189,8 @@ impl Runner<'_> {
         if self.pod.is_none() {
             self.pod = self.tether.pod_of_links(&self.vehicle).await.ok();
         }
-        let all = standing::of_all(&self.links, &self.record, self.pod.as_ref());
+        let pod = self.pod.as_ref();
+        let all = self.unchanged.standings(&self.links, &self.record, pod).await;
         let Some((standing, why)) = all.into_iter().nth(link) else { return Event::Leave };
         let place = self.place(link);
         match standing {

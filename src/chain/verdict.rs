@@ -35,7 +35,9 @@ impl Runner<'_> {
             Ok(looked) => looked,
             Err(error) => (kept, vec![format!("what it left could not be looked at: {error}")]),
         };
-        let Some(gates) = self.gates_after(&prepared, signals).await else { return Event::Leave };
+        let Some(gates) = self.gates_after(&prepared, signals, tell).await else {
+            return Event::Leave;
+        };
         faults.extend(gates);
         let well = faults.is_empty();
         if well {
@@ -44,11 +46,15 @@ impl Runner<'_> {
             record.reason = None;
         }
         let spent = spent.map_or_else(|| "an unknown amount".to_owned(), |usd| usd.to_string());
-        let files = record.artifacts.len();
+        let files = match record.artifacts.len() {
+            0 => String::new(),
+            1 => "; 1 expected file is home".to_owned(),
+            n => format!("; {n} expected files are home"),
+        };
         self.record.begin(record);
         if well {
             tell(Note::Said(format!(
-                "{}: done; it cost {spent} of max_usd {}; {files} expected files are home",
+                "{}: done; it cost {spent} of max_usd {}{files}",
                 self.place(link),
                 prepared.link.max_usd
             )));
@@ -63,6 +69,7 @@ impl Runner<'_> {
         &mut self,
         prepared: &Prepared,
         signals: &mut Signals,
+        tell: &mut (dyn FnMut(Note) + Send),
     ) -> Option<Vec<String>> {
         let gates = &prepared.link.after;
         if gates.is_empty() {
@@ -79,6 +86,12 @@ impl Runner<'_> {
             match looked {
                 Ok(faults) => return Some(faults),
                 Err(failure) if failure.retryable && waited < PATIENCE => {
+                    // Minutes without a word look like a hang, and the pod bills meanwhile.
+                    let name = &prepared.link.name;
+                    tell(Note::Said(format!(
+                        "{name}: gates after it: {}; asked again",
+                        failure.message
+                    )));
                     if self.waited(BETWEEN, signals).await {
                         return None;
                     }

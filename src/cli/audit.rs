@@ -49,7 +49,7 @@ fn show(audit: &Audit) {
         let rate =
             pod.usd_per_hour.map_or_else(|| "price not told".to_owned(), |usd| format!("{usd}/h"));
         print::data(&format!(
-            "pod     {} {:?}: {}, {}{}, {rate}, since {}",
+            "pod     {} {:?}: {}, {}{}, {rate}, {}",
             pod.id,
             pod.name,
             pod.owner,
@@ -59,19 +59,27 @@ fn show(audit: &Audit) {
                 Some(Grade::ApiSays) => " (so the API says)",
                 Some(Grade::Asked) | None => "",
             },
-            day(pod.since)
+            match (pod.since, pod.bills) {
+                (None, _) => "since when is not told".to_owned(),
+                (Some(at), true) => format!("since {}", minute(at)),
+                // It is off since some time after that.
+                (Some(at), false) => format!("last started {}", minute(at)),
+            }
         ));
     }
     for volume in &audit.volumes {
         print::data(&format!(
-            "volume  {} {:?}: {}, {} GB in {}, {} a month, since {}",
+            "volume  {} {:?}: {}, {} GB in {}, {} a month, {}",
             volume.id,
             volume.name,
             volume.owner,
             volume.size_gb,
             volume.data_center,
             volume.usd_per_month,
-            day(volume.since)
+            volume.since.map_or_else(
+                || "since when is not told".to_owned(),
+                |at| format!("billed since {}", minute(at))
+            )
         ));
     }
     print::data(&format!(
@@ -84,6 +92,6 @@ fn show(audit: &Audit) {
     }
 }
 
-fn day(at: Option<DateTime<Utc>>) -> String {
-    at.map_or_else(|| "?".to_owned(), |at| at.format("%Y-%m-%d %H:%M UTC").to_string())
+fn minute(at: DateTime<Utc>) -> String {
+    at.format("%Y-%m-%d %H:%M UTC").to_string()
 }

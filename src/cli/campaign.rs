@@ -43,7 +43,7 @@ async fn campaign(args: &SuperviseArgs, file: &Path) -> Result<Outcome, Failure>
     let _log = logging::start(&start.env);
     // From the first moment on, so that an early Ctrl-C is not a sudden death.
     let (leave, mut signals) = signals::for_supervise();
-    let (tether, notifier) = opened(args, &start).await?;
+    let (tether, notifier) = signals::unless_ended(&mut signals, opened(args, &start)).await?;
     let campaign = config::load_campaign(&start.cwd.join(file), tether.config(), &start.env)
         .map_err(|error| {
             let hint = "mend the campaign's file; nothing was changed";
@@ -85,6 +85,7 @@ fn lines_of(preview: &Preview) -> Vec<String> {
     }
     let expected = match preview.not_expected {
         0 => amount(preview.expected_usd),
+        1 => format!("{} and 1 job whose time nobody knows", amount(preview.expected_usd)),
         n => format!("{} and {n} jobs whose time nobody knows", amount(preview.expected_usd)),
     };
     lines.push(format!(
@@ -156,7 +157,11 @@ fn lines_of_end(record: &Record, args: &SuperviseArgs, file: &Path) -> Vec<Strin
         lines.push(format!("stop it:  {stop}"));
     }
     if record.state != "done" {
-        lines.push(format!("go on:    {}", shell(&["supervise", "--chain", &file])));
+        let first = match may_run {
+            true => String::new(),
+            false => format!("ensure_pod with vehicle={} first, then ", record.vehicle),
+        };
+        lines.push(format!("go on:    {first}{}", shell(&["supervise", "--chain", &file])));
     }
     lines
 }

@@ -1,7 +1,7 @@
 //! `podtether deadman`: the laptop's fuse.
 
 use super::open::{self, ConfigArgs, config_of};
-use super::{deadman_fuse, deadman_timer, logging, print};
+use super::{deadman_fuse, deadman_tick, deadman_timer, logging, print};
 use crate::deadman::{self, Called, How, VehicleStatus, Wish};
 use crate::domain::Vehicle;
 use crate::error::{Failure, FailureKind};
@@ -44,12 +44,12 @@ struct ArmArgs {
     /// When it fires, in hours from now.
     #[arg(long, default_value = "3.0", value_parser = hours)]
     hours: Duration,
-    /// How many more cycles of stops are tried when the first was answered in vain.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=1000))]
-    retries: u32,
-    /// Between two cycles, in seconds.
-    #[arg(long, value_name = "SEC", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    spacing_sec: u64,
+    /// How many more cycles of stops are tried when the first was answered in vain; 5 when left out.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    retries: Option<u32>,
+    /// Between two cycles, in seconds; 300 when left out.
+    #[arg(long, value_name = "SEC", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    spacing_sec: Option<u64>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -105,7 +105,7 @@ pub fn run(args: &DeadmanArgs) -> u8 {
         Command::Status(args) => status(args),
         Command::Install(args) => deadman_timer::install(args),
         Command::Uninstall(args) => deadman_timer::uninstall(args),
-        Command::Tick(args) => deadman_timer::tick(args),
+        Command::Tick(args) => deadman_tick::run(args),
         Command::Fuse(args) => deadman_fuse::run(args),
     }
 }
@@ -123,10 +123,11 @@ fn arm(args: &ArmArgs) -> u8 {
         let (tether, _) = ops::open(&start, open::clock()).await?;
         let vehicle = tether.vehicle(Some(&args.one.vehicle))?;
         let until = tether.clock().now() + TimeDelta::from_std(args.hours).unwrap_or_default();
+        let wish = Wish::new(&vehicle, until);
         let wish = Wish {
-            retries: args.retries,
-            spacing: Duration::from_secs(args.spacing_sec),
-            ..Wish::new(&vehicle, until)
+            retries: args.retries.unwrap_or(wish.retries),
+            spacing: args.spacing_sec.map_or(wish.spacing, Duration::from_secs),
+            ..wish
         };
         let Some(arming) = tether.arming() else {
             return Err(Failure::new(FailureKind::Internal, "nothing to arm with", ""));
@@ -135,9 +136,9 @@ fn arm(args: &ArmArgs) -> u8 {
         let armed = armed.map_err(|error| match error {
             // A refusal, not a fault: the key is what it is.
             deadman::ArmError::Denied(_) => {
-                Failure { kind: FailureKind::Refused, ..ops::not_armed(&error) }
+                Failure { kind: FailureKind::Refused, ..ops::not_armed(&vehicle, &error) }
             }
-            error => ops::not_armed(&error),
+            error => ops::not_armed(&vehicle, &error),
         })?;
         Ok((armed, deadman::status(&vehicle.name.0, &vehicle.local_log_dir, tether.clock().now())))
     });
@@ -150,6 +151,14 @@ fn arm(args: &ArmArgs) -> u8 {
                 How::Already => "was armed for later and is not shortened",
             };
             show(&status, Some(how), json);
+            let (retries, spacing) = (armed.record.retries, armed.record.spacing_sec);
+            let is_as_asked = args.retries.is_none_or(|given| given == retries)
+                && args.spacing_sec.is_none_or(|given| given == spacing);
+            if !is_as_asked {
+                print::note(&format!(
+                    "it stays at --retries {retries} --spacing-sec {spacing}, as it was armed: cancel it and arm it again for others"
+                ));
+            }
             if !json {
                 print::note(
                     "a closed lid or a shut-down machine stops nothing: it fires when this machine wakes (see `podtether deadman install`)",
@@ -157,7 +166,7 @@ fn arm(args: &ArmArgs) -> u8 {
             }
             0
         }
-        Ok(Err(failure)) | Err(failure) => open::failed(&failure, json),
+        Ok(Err(failure)) | Err(failure) => open::failed_over_a_pod(&failure, json),
     }
 }
 
@@ -167,20 +176,22 @@ fn cancel(args: &OneArgs) -> u8 {
         let clock = open::clock();
         let called =
             deadman::cancel(&vehicle.local_log_dir, deadman::CallOff::ByHand, &clock).await;
-        let called = called.map_err(|error| ops::not_armed(&error))?;
+        let called = called.map_err(|error| ops::not_armed(&vehicle, &error))?;
         Ok((called, deadman::status(&vehicle.name.0, &vehicle.local_log_dir, clock.now())))
     });
     match called {
         Ok(Ok((called, status))) => {
             let how = match called {
                 Called::Cancelled(_) => "called off; the pod goes on and bills",
-                Called::WasLost(_) => "its process was gone (LOST); written off. The pod may bill",
+                Called::WasLost(_) | Called::WasLostUnread => {
+                    "its process was gone (LOST); written off. The pod may bill"
+                }
                 Called::NotArmed => "none was armed",
             };
             show(&status, Some(how), args.json);
             0
         }
-        Ok(Err(failure)) | Err(failure) => open::failed(&failure, args.json),
+        Ok(Err(failure)) | Err(failure) => open::failed_over_a_pod(&failure, args.json),
     }
 }
 
@@ -190,7 +201,7 @@ fn extend(args: &ExtendArgs) -> u8 {
         let clock = open::clock();
         let until = clock.now() + TimeDelta::from_std(args.hours).unwrap_or_default();
         let armed = deadman::extend(&Wish::new(&vehicle, until)).await;
-        let armed = armed.map_err(|error| ops::not_armed(&error))?;
+        let armed = armed.map_err(|error| ops::not_armed(&vehicle, &error))?;
         Ok((armed, deadman::status(&vehicle.name.0, &vehicle.local_log_dir, clock.now())))
     });
     match extended {
@@ -202,7 +213,7 @@ fn extend(args: &ExtendArgs) -> u8 {
             show(&status, Some(how), args.one.json);
             0
         }
-        Ok(Err(failure)) | Err(failure) => open::failed(&failure, args.one.json),
+        Ok(Err(failure)) | Err(failure) => open::failed_over_a_pod(&failure, args.one.json),
     }
 }
 
@@ -230,6 +241,7 @@ fn status(args: &StatusArgs) -> u8 {
             code
         }
         Err(failure) => {
+            let failure = open::unless_known(&failure);
             if args.json {
                 let value =
                     serde_json::json!({"code": 2, "state": "config_error", "failure": failure});

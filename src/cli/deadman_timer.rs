@@ -1,16 +1,21 @@
-//! `podtether deadman install`, `uninstall` and `tick`: the fuse under the system's own scheduler.
+//! `podtether deadman install` and `uninstall`: the fuse under the system's own scheduler.
 
 use super::open::{self, ConfigArgs, config_of};
-use super::{logging, print};
-use crate::deadman::{self, TimerFile, Wish};
+use super::print;
+use crate::deadman::{self, TimerFile};
+use crate::domain::join_quoted;
 use crate::error::{Failure, FailureKind};
-use crate::ops;
+use serde_json::json;
+use std::path::{Path, PathBuf};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 pub struct TimerArgs {
     #[command(flatten)]
-    config: ConfigArgs,
+    pub(super) config: ConfigArgs,
+    /// Print one JSON object on stdout instead of lines for people.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 fn files(args: &TimerArgs) -> Result<Vec<TimerFile>, Failure> {
@@ -31,115 +36,78 @@ pub fn install(args: &TimerArgs) -> u8 {
             std::fs::create_dir_all(folder)
                 .and_then(|()| std::fs::write(path, text))
                 .map_err(|error| in_the_way(path, &error))?;
-            print::data(&path.display().to_string());
         }
-        Ok(files)
+        Ok((files.iter().map(|file| file.path.clone()).collect(), switch_on(&files)))
     });
-    match written {
-        Ok(files) => {
-            for line in switch("bootstrap", "enable --now", &files) {
-                print::note(&line);
-            }
-            print::note(
-                "the timer reads the key when it looks, so the key must be in the keychain and readable then; look at `podtether deadman status` for when it last looked",
-            );
-            0
-        }
-        Err(failure) => open::failed(&failure, false),
+    let code = told(written, "files", args.json);
+    if code == 0 {
+        print::note(
+            "the timer reads the key when it looks, so the key must be in the keychain and readable then; look at `podtether deadman status` for when it last looked",
+        );
     }
+    code
 }
 
 /// Takes the files away.
 pub fn uninstall(args: &TimerArgs) -> u8 {
     let removed = files(args).and_then(|files| {
-        for line in switch("bootout", "disable --now", &files) {
-            print::note(&line);
-        }
-        for TimerFile { path, .. } in &files {
+        let mut gone = Vec::new();
+        // And what switching it on has left: a link to a file that is gone.
+        let link = deadman::timer_link(&files);
+        for path in link.iter().chain(files.iter().map(|file| &file.path)) {
             match std::fs::remove_file(path) {
-                Ok(()) => print::data(&path.display().to_string()),
+                Ok(()) => gone.push(path.clone()),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(in_the_way(path, &error)),
             }
         }
-        Ok(())
+        Ok((gone, switch_off(&files)))
     });
-    match removed {
-        Ok(()) => 0,
-        Err(failure) => open::failed(&failure, false),
+    told(removed, "removed", args.json)
+}
+
+/// Says which files it was and what a person runs once.
+fn told(done: Result<(Vec<PathBuf>, String), Failure>, what: &str, json: bool) -> u8 {
+    match done {
+        Ok((paths, run)) => {
+            if json {
+                print::data(&json!({what: paths, "run_once": run}).to_string());
+            } else {
+                paths.iter().for_each(|path| print::data(&path.display().to_string()));
+                print::note(&format!("run once: {run}"));
+            }
+            0
+        }
+        Err(failure) => open::failed(&failure, json),
     }
 }
 
-fn in_the_way(path: &std::path::Path, error: &std::io::Error) -> Failure {
+fn in_the_way(path: &Path, error: &std::io::Error) -> Failure {
     let message = format!("{}: {error}", path.display());
     Failure::new(FailureKind::Internal, message, "mend the folder's permissions")
 }
 
-/// The command that a person runs once.
-fn switch(launchd: &str, systemd: &str, files: &[TimerFile]) -> Vec<String> {
-    let Some(TimerFile { path, .. }) = files.last() else { return Vec::new() };
-    let line = if cfg!(target_os = "macos") {
-        format!("run once: launchctl {launchd} gui/$(id -u) '{}'", path.display())
+/// What a person runs once to have the scheduler look.
+fn switch_on(files: &[TimerFile]) -> String {
+    let Some(TimerFile { path, .. }) = files.last() else { return String::new() };
+    if cfg!(target_os = "macos") {
+        let path = join_quoted([path.to_string_lossy().as_ref()]);
+        format!("launchctl bootstrap gui/$(id -u) {path}")
     } else {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        format!("run once: systemctl --user daemon-reload; systemctl --user {systemd} {name}")
-    };
-    vec![line]
-}
-
-/// One look: whatever was armed and has no process any more is armed again for its old time, and fires
-/// at once when that has passed.
-pub fn tick(args: &TimerArgs) -> u8 {
-    match open::block_on(look(args)) {
-        Ok(Ok(code)) => code,
-        Ok(Err(failure)) | Err(failure) => open::failed(&failure, false),
+        let unit = path.file_name().unwrap_or_default().to_string_lossy();
+        format!("systemctl --user daemon-reload; systemctl --user enable --now {unit}")
     }
 }
 
-async fn look(args: &TimerArgs) -> Result<u8, Failure> {
-    let start = args.config.start()?;
-    let _log = logging::start(&start.env);
-    let config = config_of(&start)?;
-    let clock = open::clock();
-    let mut lost = Vec::new();
-    for vehicle in &config.vehicles {
-        if let Some(record) = deadman::overdue(&vehicle.local_log_dir) {
-            lost.push((vehicle, record));
-        } else if let Err(error) = deadman::note_tick(&vehicle.local_log_dir, clock.now()) {
-            print::note(&format!("{}: {error}", vehicle.name));
-        }
+/// What a person runs once to have it look no more, by names alone: the files are gone, and neither
+/// `launchctl bootout` with a path nor `systemctl disable` knows what has no file.
+fn switch_off(files: &[TimerFile]) -> String {
+    let Some(TimerFile { path, .. }) = files.last() else { return String::new() };
+    if cfg!(target_os = "macos") {
+        let label = path.file_stem().unwrap_or_default().to_string_lossy();
+        format!("launchctl bootout gui/$(id -u)/{label}")
+    } else {
+        let unit = path.file_name().unwrap_or_default().to_string_lossy();
+        format!("systemctl --user stop {unit}; systemctl --user daemon-reload")
     }
-    if lost.is_empty() {
-        return Ok(0);
-    }
-    // Only now, so that a look with nothing to do asks no keychain.
-    let (tether, _) = ops::open(&start, clock).await?;
-    let mut code = 0;
-    for (vehicle, record) in lost {
-        let Some(arming) = tether.arming() else { continue };
-        let wish = Wish {
-            retries: record.retries,
-            spacing: std::time::Duration::from_secs(record.spacing_sec),
-            pod: record.pod_id.clone(),
-            usd_per_hour: record.micros_per_hour.map(crate::domain::Usd::from_micros),
-            ..Wish::new(vehicle, record.fire_at)
-        };
-        match deadman::ensure_armed(arming, &wish, tether.clock()).await {
-            Ok(armed) => {
-                print::data(&format!(
-                    "{}: its process was gone; process {} took over",
-                    vehicle.name, armed.record.pid
-                ));
-                let noted = deadman::note_tick(&vehicle.local_log_dir, tether.clock().now());
-                if let Err(error) = noted {
-                    print::note(&format!("{}: {error}", vehicle.name));
-                }
-            }
-            Err(error) => {
-                print::note(&format!("{}: THE POD MAY BILL: {error}", vehicle.name));
-                code = 1;
-            }
-        }
-    }
-    Ok(code)
 }

@@ -5,7 +5,7 @@ use super::{logging, print, signals};
 use crate::apply::{OffSettings, Settings};
 use crate::domain::{DrillFuse, Usd};
 use crate::drill::{self, DrillReport, DrillRequest};
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::ops;
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn dollars(text: &str) -> Result<Usd, String> {
     if usd > Usd::ZERO { Ok(usd) } else { Err("it is to be above 0".to_owned()) }
 }
 
-/// Runs it: 0 every fuse is proven and the pod is off, 1 not every one, 2 refusal or usage, 6 the pod
+/// Runs it: 0 every fuse is proven and the pod is off, 1 not every one or nothing begun, 2 refusal or usage, 6 the pod
 /// may still be running.
 pub fn run(args: &DrillArgs) -> u8 {
     match open::block_on(drilled(args)) {
@@ -59,7 +59,11 @@ pub fn run(args: &DrillArgs) -> u8 {
             }
             report.process_exit_code
         }
-        Ok(Err(failure)) | Err(failure) => open::failed(&failure, args.json),
+        Ok(Err(failure)) | Err(failure) => match open::failed(&failure, args.json) {
+            // Another drill is under way: that is a refusal, nothing was begun.
+            1 if failure.kind == FailureKind::Conflict => 2,
+            code => code,
+        },
     }
 }
 
@@ -68,11 +72,14 @@ async fn drilled(args: &DrillArgs) -> Result<DrillReport, Failure> {
     let _log = logging::start(&start.env);
     // From the first moment on, so that an early Ctrl-C is not a sudden death.
     let (_keep_open, mut signals) = signals::for_supervise();
-    let (tether, _) = ops::open(&start, open::clock()).await?;
     let off =
         OffSettings { budget: Duration::from_secs(args.stop_budget_sec), ..OffSettings::default() };
-    let tether = tether.with_settings(Settings { off, ..Settings::default() }).for_a_drill();
-    let tether = tether.cheapest_first(&args.vehicle).await?;
+    let opened = async {
+        let (tether, _) = ops::open(&start, open::clock()).await?;
+        let tether = tether.with_settings(Settings { off, ..Settings::default() }).for_a_drill();
+        tether.cheapest_first(&args.vehicle).await
+    };
+    let tether = signals::unless_ended(&mut signals, opened).await?;
     let fuses = if args.fuses.is_empty() { DrillFuse::ALL.to_vec() } else { args.fuses.clone() };
     let request = DrillRequest {
         vehicle: args.vehicle.clone(),

@@ -4,6 +4,7 @@ mod audit;
 mod campaign;
 mod deadman;
 mod deadman_fuse;
+mod deadman_tick;
 mod deadman_timer;
 mod demo;
 mod drill;

@@ -3,7 +3,7 @@
 use super::print;
 use crate::clock::SystemClock;
 use crate::config::{self, Config, Environment};
-use crate::error::{Failure, FailureKind};
+use crate::error::{Failure, FailureKind, StillBilling};
 use crate::ops::Start;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -73,6 +73,19 @@ pub fn failed(failure: &Failure, json: bool) -> u8 {
         }
         _ => 1,
     }
+}
+
+/// The same for what looks after a pod that may run: unless the failure knows that there is none, nobody has
+/// looked.
+pub(super) fn failed_over_a_pod(failure: &Failure, json: bool) -> u8 {
+    failed(&unless_known(failure), json)
+}
+
+/// The failure, with what it does not know of the bill said to be unknown.
+pub(super) fn unless_known(failure: &Failure) -> Failure {
+    let is_known = failure.still_billing != StillBilling::No || failure.kind == FailureKind::NoPod;
+    let failure = failure.clone();
+    if is_known { failure } else { failure.billing(StillBilling::Unknown) }
 }
 
 /// The config, without the key: enough to find the vehicles' folders.

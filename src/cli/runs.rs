@@ -4,7 +4,7 @@ use super::open::{self, ConfigArgs};
 use super::{logging, print, runs_view};
 use crate::error::Failure;
 use crate::ops::{self, KnownRuns};
-use crate::runs::{Filter, Run, compare, since};
+use crate::runs::{self, Filter, Run, compare, since};
 use chrono::{DateTime, Utc};
 
 /// Arguments of `podtether runs`.
@@ -111,6 +111,16 @@ fn told(args: &RunsArgs, how: &How) -> Result<(), Failure> {
         }
         What::Compare { ids, .. } => {
             let runs = ids.iter().map(|id| known.pick(id)).collect::<Result<Vec<&Run>, _>>()?;
+            let twice = runs
+                .iter()
+                .enumerate()
+                .find(|(at, run)| runs.iter().take(*at).any(|other| other.job_id == run.job_id));
+            if let Some((_, run)) = twice {
+                return Err(Failure::bad_input(format!(
+                    "{} is named twice; name two runs or more",
+                    run.job_id
+                )));
+            }
             let comparison = compare(&runs);
             if how.json {
                 print::data(&serde_json::to_string(&comparison).unwrap_or_default());
@@ -135,6 +145,12 @@ fn filter(only: &Only, now: DateTime<Utc>) -> Result<Filter, Failure> {
             ))
         })?),
     };
+    if let Some(word) = &only.state
+        && let Err(fix) = runs::known_state(word)
+    {
+        let shown: String = word.chars().take(80).collect();
+        return Err(Failure::bad_input(format!("--state {shown:?} is no state of a run; {fix}")));
+    }
     Ok(Filter {
         group: only.group.clone(),
         agent: only.agent.clone(),
@@ -148,12 +164,14 @@ fn filter(only: &Only, now: DateTime<Utc>) -> Result<Filter, Failure> {
 fn list(known: &KnownRuns, filter: &Filter, limit: usize, json: bool) {
     let all: Vec<&Run> = known.runs.iter().filter(|run| filter.takes(run)).collect();
     let shown = &all[..all.len().min(limit)];
+    let unheard_of = filter.unheard_of(&known.runs);
     if json {
         let value = serde_json::json!({
             "runs": shown,
             "more": all.len() - shown.len(),
             "known": known.runs.len(),
             "of_other_cloud": known.of_other_cloud,
+            "unheard_of": unheard_of,
             "troubles": known.troubles,
         });
         print::data(&value.to_string());
@@ -163,9 +181,13 @@ fn list(known: &KnownRuns, filter: &Filter, limit: usize, json: bool) {
     if all.len() > shown.len() {
         print::note(&format!("{} more; --limit shows them", all.len() - shown.len()));
     }
+    if known.runs.is_empty() {
+        print::note("no run is known here yet");
+    }
     if all.is_empty() && !known.runs.is_empty() {
         print::note(&format!("none of the {} runs that are known is that", known.runs.len()));
     }
+    unheard_of.iter().for_each(|told| print::note(told));
     if known.of_other_cloud > 0 {
         let count = known.of_other_cloud;
         print::note(&format!("{count} records are of the other cloud and not shown"));

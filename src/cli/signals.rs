@@ -1,5 +1,6 @@
 //! SIGINT, SIGTERM and SIGHUP, as values.
 
+use crate::error::{Failure, FailureKind, StillBilling};
 use crate::supervise::Event;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -53,6 +54,27 @@ pub fn for_supervise() -> (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver
         });
     }
     (send, receive)
+}
+
+/// Does what comes before a run, unless somebody ends it meanwhile: a keychain that waits for its owner, or a
+/// provider that does not answer, keeps nobody from leaving.
+///
+/// # Errors
+/// Those of `work`, and that it was ended.
+pub async fn unless_ended<T>(
+    signals: &mut mpsc::UnboundedReceiver<Event>,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        done = work => done,
+        Some(_) = signals.recv() => Err(Failure::new(
+            FailureKind::Refused,
+            "it was ended before anything was begun",
+            "nothing was started or stopped, and what runs bills: podtether audit",
+        )
+        .billing(StillBilling::Unknown)),
+    }
 }
 
 /// What ends a command that has something to put in order first, such as the terminal.

@@ -136,7 +136,12 @@ async fn supervised(args: &SuperviseArgs) -> Result<Summary, Failure> {
     let _log = logging::start(&start.env);
     // From the first moment on, so that an early Ctrl-C is not a sudden death.
     let (leave, mut signals) = signals::for_supervise();
-    let (tether, notifier) = opened(args, &start).await?;
+    // A run that is to be taken up may have left its pod running, whatever cannot be opened now.
+    let opened = signals::unless_ended(&mut signals, opened(args, &start)).await;
+    let (tether, notifier) = match &args.resume {
+        Some(_) => opened.map_err(|failure| failure.billing(StillBilling::Unknown))?,
+        None => opened?,
+    };
     shown(&leave, async |tell| match &args.resume {
         Some(summary) => {
             let options = ResumeOptions {
@@ -248,13 +253,10 @@ fn options(args: &SuperviseArgs, tether: &Tether, notifier: Notifier) -> Options
 
 fn tell_end(summary: &Summary, args: &SuperviseArgs) {
     if let Some(reason) = &summary.reason {
-        print::note(&format!(
-            "podtether: {}: {reason}",
-            if summary.refused { "refused" } else { "not started" }
-        ));
+        not_begun(summary, reason, args);
         return;
     }
-    let state = summary.state.as_deref().unwrap_or("unknown");
+    let state = last_seen(summary.state.as_deref().unwrap_or("unknown"));
     let may_run = summary.pod_may_still_be_running;
     let stop = match (&summary.stop, may_run) {
         (_, true) if summary.spec.no_stop => "the pod was left running and bills".to_owned(),
@@ -267,7 +269,12 @@ fn tell_end(summary: &Summary, args: &SuperviseArgs) {
         print::note(&format!("  {}: {}", trouble.step, trouble.error));
     }
     if let Some(path) = &summary.summary_path {
-        print::note(&format!("summary: {}", path.display()));
+        print::note(&match summary.unwritten {
+            None => format!("summary: {}", path.display()),
+            Some(why) => {
+                format!("summary: NOT WRITTEN ({why}); what lies at {} is older", path.display())
+            }
+        });
     }
     if may_run {
         for line in ways_out(summary, args) {
@@ -276,18 +283,48 @@ fn tell_end(summary: &Summary, args: &SuperviseArgs) {
     }
 }
 
+/// A job that was last seen at work is not at work because of that: its pod may be off by now.
+fn last_seen(state: &str) -> String {
+    match state {
+        "starting" | "running" => format!("last seen {state}"),
+        _ => state.to_owned(),
+    }
+}
+
+/// A run that was refused, or ended before its launch: what stood in the way, and what bills all the same.
+fn not_begun(summary: &Summary, reason: &str, args: &SuperviseArgs) {
+    let how = if summary.refused { "refused" } else { "not started" };
+    // A guard's refusal says so itself.
+    let how = if reason.starts_with("refused") { String::new() } else { format!("{how}: ") };
+    print::note(&format!("podtether: {how}{reason}"));
+    for hint in summary.hint.iter().flat_map(|hint| hint.lines()) {
+        print::note(&format!("  {hint}"));
+    }
+    if summary.process_exit_code == Some(6) {
+        ways_out(summary, args).iter().for_each(|line| print::note(line));
+    } else if summary.pod_may_still_be_running {
+        let audit = command_of(&["audit"], args);
+        print::note(&format!("  nothing was started or stopped, and what runs bills: {audit}"));
+    }
+}
+
+/// A command of podtether for the same config.
+fn command_of(words: &[&str], args: &SuperviseArgs) -> String {
+    let config = args.config.config.as_ref().map(|path| path.display().to_string());
+    let config = config.iter().flat_map(|path| ["--config", path]);
+    join_quoted(["podtether"].into_iter().chain(words.iter().copied()).chain(config))
+}
+
 /// The very commands that take the pod off the bill, or the run up again.
 fn ways_out(summary: &Summary, args: &SuperviseArgs) -> Vec<String> {
-    let config = args.config.config.as_ref().map(|path| path.display().to_string());
-    let shell = |words: &[&str]| {
-        let config = config.iter().flat_map(|path| ["--config", path]);
-        join_quoted(["podtether"].into_iter().chain(words.iter().copied()).chain(config))
-    };
     let vehicle = summary.spec.vehicle.as_str();
-    let mut lines = vec![format!("stop it:   {}", shell(&["stop", "--vehicle", vehicle]))];
+    let stop = command_of(&["stop", "--vehicle", vehicle], args);
+    let mut lines = vec![format!("stop it:   {stop}")];
     let path = summary.summary_path.as_ref().map(|path| path.display().to_string());
-    if let Some(path) = path.filter(|_| summary.process_exit_code == Some(6)) {
-        lines.push(format!("take it up: {}", shell(&["supervise", "--resume", &path])));
+    let is_left = summary.process_exit_code == Some(6) && summary.job_id.is_some();
+    if let Some(path) = path.filter(|_| is_left) {
+        let resume = command_of(&["supervise", "--resume", &path], args);
+        lines.push(format!("take it up: {resume}"));
     }
     lines.push("or stop it in the RunPod console".to_owned());
     lines

@@ -8,8 +8,8 @@ use crate::domain::Usd;
 use crate::error::{Failure, FailureKind};
 use crate::notify::{Notice, NoticeKind, Notifier, SETTLE, SETTLE_IN_HASTE};
 use crate::ops::{self, CloudName, LogForm, WatchNote, WatchRequest, WatchStatus};
-use crate::watch::PlateauRule;
 use crate::watch::metrics::{FamilyName, Pattern};
+use crate::watch::{PlateauRule, Verdict};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -129,7 +129,18 @@ pub fn run(args: &WatchArgs) -> u8 {
                 status.verdict.as_deref().unwrap_or("no verdict")
             ));
             if let Some(path) = &status.status_path {
-                print::note(&format!("status: {}", path.display()));
+                print::note(&match status.unwritten {
+                    None => format!("status: {}", path.display()),
+                    Some(why) => {
+                        format!(
+                            "status: NOT WRITTEN ({why}); what lies at {} is older",
+                            path.display()
+                        )
+                    }
+                });
+            }
+            if !matches!(status.resume.state.verdict(), Some(Verdict::PodOff { .. })) {
+                print::note("the watch stopped nothing, and what runs bills: podtether audit");
             }
             status.process_exit_code.unwrap_or(5)
         }
@@ -138,7 +149,7 @@ pub fn run(args: &WatchArgs) -> u8 {
             code
         }
         Err(failure) => {
-            let code = open::failed(&failure, args.json);
+            let code = open::failed_over_a_pod(&failure, args.json);
             // 1 is no exit code of a watch: what could not be reached is lost contact.
             if code == 1 && failure.kind != FailureKind::Internal { 5 } else { code }
         }

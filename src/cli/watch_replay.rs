@@ -60,6 +60,12 @@ fn lines(replay: &Replay) -> Vec<String> {
     head.extend(replay.took_sec.map(|sec| format!("{sec} s")));
     head.push(if replay.finished { "finished" } else { "not finished" }.to_owned());
     let mut lines = vec![head.join(", ")];
+    if replay.blocks == 0 {
+        lines.push(
+            "nothing in it was read as numbers, so neither a plateau nor divergence would be seen: --family or --metrics-pattern names its form"
+                .to_owned(),
+        );
+    }
     if replay.pages.is_empty() {
         lines.push("no page would have gone out".to_owned());
     }

@@ -6,8 +6,9 @@ mod parts;
 use super::error::{Problems, nearest};
 use super::keys::{self, Key, LINK, WORK};
 use super::read::{self, Section, Value};
+use super::workload::on_volume;
 use super::yaml::{self, Node};
-use super::{Config, ConfigError, Environment, resolve};
+use super::{CloudChoice, Config, ConfigError, Environment, resolve};
 use crate::domain::{Campaign, Link, LinkEnd, Usd, Vehicle, Work};
 use std::path::Path;
 
@@ -17,7 +18,8 @@ use std::path::Path;
 /// # Errors
 /// [`ConfigError`] with everything that is wrong in the file.
 pub fn load(path: &Path, config: &Config, env: &Environment) -> Result<Campaign, ConfigError> {
-    let (text, path) = super::text_of_file(path, "name a campaign's file")?;
+    let of = ("the campaign's file", "--chain");
+    let (text, path) = super::text_of_file(path, of, "name a campaign's file")?;
     let tree = resolve::parsed(&text, &path)?;
     let mut problems = Problems::default();
     let known: Vec<&'static Key> = keys::CAMPAIGN.iter().collect();
@@ -254,12 +256,40 @@ impl Reader<'_> {
             }
             "training" => self.training(at, vehicle),
             "command" => {
-                let workdir = at.text("workdir");
+                let workdir = at.text("workdir").map(|given| self.workdir(at, &given, vehicle));
                 Some(Work::Command { command: at.text("command")?, workdir })
             }
             "sync" => Some(Work::Sync { folder: at.text("sync")? }),
             _ => Some(Work::Nothing),
         }
+    }
+
+    /// The folder that a command runs in: as everywhere relative to the mount path, or absolute; then it may
+    /// lie elsewhere on the pod, too.
+    fn workdir(&mut self, at: &At, given: &str, vehicle: &Vehicle) -> String {
+        match self.on_volume(given, vehicle) {
+            Ok(inside) => vehicle.on_volume(&inside),
+            Err(_) if given.starts_with('/') => given.to_owned(),
+            Err((what, fix)) => {
+                let (line, path) = at.line_of("workdir");
+                self.problems.add(line, path, what, fix);
+                given.to_owned()
+            }
+        }
+    }
+
+    /// A path relative to the mount path. Written absolute it begins with the mount path as the config has
+    /// it, also where a local pod has it elsewhere on this machine.
+    fn on_volume(&self, written: &str, vehicle: &Vehicle) -> Result<String, (String, String)> {
+        let here = &vehicle.volume_mount_path;
+        let as_written = match &self.config.cloud {
+            CloudChoice::Local { state_dir } => {
+                let base = resolve::local_base(state_dir, &vehicle.name.0);
+                here.strip_prefix(&*base.to_string_lossy()).unwrap_or(here)
+            }
+            CloudChoice::RunPod => here,
+        };
+        on_volume(written, here).or_else(|_| on_volume(written, as_written))
     }
 
     fn training(&mut self, at: &At, vehicle: &Vehicle) -> Option<Work> {

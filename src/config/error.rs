@@ -17,8 +17,10 @@ pub enum ConfigError {
         from: PathBuf,
     },
     /// The file could not be read.
-    #[error("cannot read the config file {} (from {named_by}): {reason}; {fix}", path.display())]
+    #[error("cannot read {what} {} (from {named_by}): {reason}; {fix}", path.display())]
     Unreadable {
+        /// What the file is.
+        what: &'static str,
         /// The file.
         path: PathBuf,
         /// Where its name came from.

@@ -30,7 +30,14 @@ pub fn find(
         } else {
             ("there is no such file", "mend the path, or copy a file from examples/ there")
         };
-        return Err(ConfigError::Unreadable { path, named_by, reason: reason.to_owned(), fix });
+        let what = "the config file";
+        return Err(ConfigError::Unreadable {
+            what,
+            path,
+            named_by,
+            reason: reason.to_owned(),
+            fix,
+        });
     }
     cwd.ancestors()
         .map(|folder| folder.join(FILE_NAME))

@@ -32,7 +32,7 @@ pub use error::{ConfigError, Problem};
 pub use find::{FILE_NAME, find};
 pub use identity::check_identity;
 pub use notify::{Notify, WebhookShape};
-pub use schema::schema;
+pub use schema::{campaign_schema, schema};
 pub use workload::{PLACEHOLDERS, Patches, PodScript, Sweep, Workload};
 
 use crate::domain::{Label, Labels, Limits, Recipe, Vehicle, VehicleName};
@@ -110,16 +110,23 @@ const MAX_BYTES: u64 = 1 << 20;
 /// # Errors
 /// [`ConfigError`] with everything that is wrong in the file.
 pub fn load(path: &Path, env: &Environment) -> Result<Config, ConfigError> {
-    let (text, path) = text_of_file(path, "name a podtether.yaml")?;
+    let (text, path) =
+        text_of_file(path, ("the config file", "its path"), "name a podtether.yaml")?;
     resolve::config(&text, &path, env)
 }
 
-/// A file of settings as text, and its absolute path.
-fn text_of_file(path: &Path, too_large: &'static str) -> Result<(String, PathBuf), ConfigError> {
+/// A file of settings as text, and its absolute path. For errors it takes what the file is, where its
+/// name came from, and what to do about one that is too large.
+fn text_of_file(
+    path: &Path,
+    (what, named_by): (&'static str, &'static str),
+    too_large: &'static str,
+) -> Result<(String, PathBuf), ConfigError> {
     use std::io::Read as _;
     let unreadable = |reason: String, fix| ConfigError::Unreadable {
+        what,
         path: path.to_owned(),
-        named_by: "its path",
+        named_by,
         reason,
         fix,
     };

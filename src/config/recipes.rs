@@ -8,6 +8,7 @@ use super::keys::{self, Key};
 use super::read::{self, Section, Value};
 use super::yaml::{self, Node};
 use super::{paths, value};
+use crate::digest::hex;
 use crate::domain::{
     CrossCheck, Expected, Level, LinePattern, Marker, Recipe, RewardRange, RunLogs, SourceEdit,
     Template,
@@ -96,6 +97,7 @@ impl Reader<'_> {
         let artifacts = self.templates("artifacts", &ARTIFACT_HOLES);
         let edits = self.edits(&levels);
         let default_level = self.level_named("default_level", &levels);
+        self.check_values_are_used(&levels, &command, &edits);
         Recipe {
             name: name.to_owned(),
             vehicle,
@@ -190,6 +192,33 @@ impl Reader<'_> {
             }
         }
         templates
+    }
+
+    /// A value that reaches neither the command nor a file: every level would train the same, under the
+    /// name of its own.
+    fn check_values_are_used(
+        &mut self,
+        levels: &[Level],
+        command: &[Template],
+        edits: &[SourceEdit],
+    ) {
+        let (Some(first), Some(entry)) = (levels.first(), self.section.get("levels")) else {
+            return;
+        };
+        let holes: Vec<&str> = command.iter().flat_map(Template::placeholders).collect();
+        let is_known = |hole: &&str| HOLES.contains(hole) || first.values.contains_key(*hole);
+        // The command may look the level up by its name; a slip in a placeholder was told already.
+        if command.is_empty() || holes.contains(&"level") || !holes.iter().all(is_known) {
+            return;
+        }
+        let is_edited = |field: &String| edits.iter().any(|edit| edit.fields.contains(field));
+        for field in first.values.keys() {
+            if !holes.contains(&field.as_str()) && !is_edited(field) {
+                let what = format!("{field} is used nowhere, so no level would change it");
+                let fix = format!("write {{{field}}} into the command, or name it in edits.fields");
+                self.problems.add(entry.line, &entry.path, what, fix);
+            }
+        }
     }
 
     /// The level that a key names, by its name or an alias.
@@ -362,5 +391,5 @@ fn sha256_of(node: &Node) -> String {
     }
     let mut hash = Sha256::new();
     add(&mut hash, node);
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
 }

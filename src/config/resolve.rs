@@ -211,9 +211,8 @@ impl Resolver<'_> {
         let mount_path = word("volume_mount_path")?;
         let volume_mount_path = match cloud? {
             CloudChoice::RunPod => mount_path,
-            // A local pod is a folder, no container: it cannot have a /workspace of its own.
             CloudChoice::Local { state_dir } => {
-                let base = state_dir.join("mnt").join(&declared.name);
+                let base = local_base(state_dir, &declared.name);
                 format!("{}{mount_path}", base.to_str()?)
             }
         };
@@ -354,6 +353,11 @@ impl Resolver<'_> {
             .map(|(_, meaning)| *meaning)
             .collect()
     }
+}
+
+/// What stands before the mount path of a local pod: it is a folder and cannot have one of its own.
+pub(super) fn local_base(state_dir: &Path, vehicle: &str) -> PathBuf {
+    state_dir.join("mnt").join(vehicle)
 }
 
 fn text(entry: Option<&Entry>) -> Option<String> {

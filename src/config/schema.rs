@@ -1,10 +1,16 @@
-//! A JSON Schema of the file, for editors. Made from the table of keys, so it cannot drift.
+//! JSON Schemas of the files, for editors. Made from the tables of keys, so they cannot drift.
+
+mod campaign;
 
 use super::keys::{self, Key, Kind};
 use super::resolve::DEFAULTS;
 use super::yaml::{self, Node};
 use crate::domain::BudgetWindow;
+pub use campaign::campaign_schema;
 use serde_json::{Map, Value, json};
+
+/// The version of JSON Schema.
+const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The JSON Schema (2020-12) of `podtether.yaml`. It is for completion and hints while writing:
 /// what [`super::load`] checks is stricter.
@@ -23,7 +29,7 @@ pub fn schema() -> Value {
     if let Some(training) = file.pointer_mut("/properties/trainings/additionalProperties") {
         training["required"] = json!(["vehicle"]);
     }
-    file["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    file["$schema"] = json!(DRAFT);
     file["title"] = json!("podtether.yaml");
     file["required"] = json!(["vehicles"]);
     file
@@ -36,19 +42,23 @@ fn object(keys: &[&'static Key], defaults: Option<&Node>) -> Value {
         if let Some(default) = defaults.and_then(|defaults| lookup(defaults, key.name)) {
             property["default"] = plain(default);
         }
-        match key.name.split_once('.') {
-            None => {
-                properties.insert(key.name.to_owned(), property);
-            }
-            Some((group, name)) => {
-                let group = properties.entry(group).or_insert_with(
-                    || json!({"type": "object", "additionalProperties": false, "properties": {}}),
-                );
-                group["properties"][name] = property;
-            }
-        }
+        place(&mut properties, key.name, property);
     }
     json!({"type": "object", "additionalProperties": false, "properties": properties})
+}
+
+/// Puts a property where its dotted name says, in the groups that the dots stand for.
+fn place(properties: &mut Map<String, Value>, name: &str, property: Value) {
+    let Some((group, name)) = name.split_once('.') else {
+        properties.insert(name.to_owned(), property);
+        return;
+    };
+    let group = properties.entry(group).or_insert_with(
+        || json!({"type": "object", "additionalProperties": false, "properties": {}}),
+    );
+    if let Some(properties) = group["properties"].as_object_mut() {
+        place(properties, name, property);
+    }
 }
 
 fn one(key: &Key) -> Value {

@@ -67,9 +67,20 @@ pub(super) fn parse(text: &str) -> Result<Node, NotYaml> {
     let raw: Spanned<Raw> =
         serde_saphyr::from_str_with_options(text, options).map_err(|error| {
             let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
-            NotYaml { line, column, detail: error.without_snippet().to_string() }
+            NotYaml { line, column, detail: in_words(&error.without_snippet().to_string()) }
         })?;
     Ok(to_node(raw, text))
+}
+
+/// The parser's words where they say what is wrong; where they are for programmers, what they mean.
+fn in_words(detail: &str) -> String {
+    let known = [
+        ("recursive references", "an alias (*name) leads back into its own anchor (&name)"),
+        ("budget breached", "its aliases (*name) make it far larger than any settings are"),
+        ("tabs disallowed", "a tab, where only spaces may indent"),
+    ];
+    let words = known.iter().find(|(theirs, _)| detail.contains(theirs));
+    words.map_or_else(|| detail.to_owned(), |(_, ours)| (*ours).to_owned())
 }
 
 /// What the deserializer tells, before the source text is put beside it.

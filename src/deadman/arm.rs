@@ -139,6 +139,8 @@ pub enum Called {
     Cancelled(Box<Record>),
     /// Its process was gone before; what it left was written off.
     WasLost(Box<Record>),
+    /// The same, and nothing that it had said of itself could be read.
+    WasLostUnread,
     /// There was none.
     NotArmed,
 }
@@ -163,7 +165,7 @@ pub async fn ensure_armed(
     let claim = claimed(&wish.folder)?;
     let (how, record) = match seen {
         Seen::Lives(Some(record)) => longer(*record, wish).await?,
-        Seen::Lost(_) => (How::Replaced, start(arming, wish, clock).await?),
+        Seen::Lost(_) | Seen::LostUnread(_) => (How::Replaced, start(arming, wish, clock).await?),
         _ => (How::New, start(arming, wish, clock).await?),
     };
     Ok(Armed { how, record, claim })
@@ -199,7 +201,7 @@ pub async fn cancel(
     let unusable = |source| ArmError::Folder { folder: folder.to_owned(), source };
     let _turn = turn(folder).await?;
     let seen = settled_look(folder).await?;
-    let is_there = matches!(seen, Seen::Lives(_) | Seen::Lost(_));
+    let is_there = matches!(seen, Seen::Lives(_) | Seen::Lost(_) | Seen::LostUnread(_));
     if is_there && !call_off.is_due(super::last_claim(folder).as_ref()) {
         return Err(ArmError::Claimed);
     }
@@ -213,6 +215,11 @@ pub async fn cancel(
             seat::write_off(folder, &record, &why, pod_is_off, clock.now()).map_err(unusable)?;
             return Ok(Called::WasLost(record));
         }
+        Seen::LostUnread(_) => {
+            let _seat = seat::take(folder).await.map_err(unusable)?;
+            seat::forget(folder).map_err(unusable)?;
+            return Ok(Called::WasLostUnread);
+        }
         _ => return Ok(Called::NotArmed),
     };
     let ask = question(&record, What::Cancel { why: why.to_owned(), pod_is_off });
@@ -222,7 +229,7 @@ pub async fn cancel(
         if is_worth_a_look(folder, waited) {
             match seat::look(folder) {
                 Seen::Lives(Some(now)) if now.nonce == record.nonce => {}
-                Seen::Lives(None) | Seen::Lost(_) => {}
+                Seen::Lives(None) | Seen::Lost(_) | Seen::LostUnread(_) => {}
                 _ => return Ok(Called::Cancelled(record)),
             }
         }

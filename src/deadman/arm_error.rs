@@ -12,7 +12,7 @@ pub enum ArmError {
     Denied(String),
     /// The vehicle's fuse is stopping its pod.
     #[error(
-        "the fuse of vehicle {vehicle} fires: it asks for the stop since {since}; `podtether deadman cancel` ends that"
+        "the fuse of vehicle {vehicle} fires: it asks for the stop since {since}; `podtether deadman cancel --vehicle {vehicle}` ends that"
     )]
     Firing {
         /// The vehicle.

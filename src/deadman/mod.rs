@@ -38,4 +38,6 @@ pub use run::{Fuse, Pace, fuse, fuse_over, leave_session, stand_fast};
 pub use seat::Seen;
 pub use starts::{OwnProgram, Starts};
 pub use status::{VehicleStatus, look, seen, status, worst};
-pub use timer::{TimerFile, files as timer_files, note_tick, overdue};
+pub use timer::{
+    TimerFile, files as timer_files, link as timer_link, note_tick, note_told, overdue, told_at,
+};

@@ -27,9 +27,11 @@ pub(super) fn until_in_words(
     let time = format!("{} h {:02} min", minutes / 60, minutes % 60);
     match (rate, until_it_fires(rate, fire_at, now)) {
         (Some(rate), Some(cost)) => {
-            format!("at risk until it fires: {cost} ({rate}/h for {time})")
+            format!("at risk until it fires, if its pod runs: {cost} ({rate}/h for {time})")
         }
-        _ => format!("at risk until it fires: {time} at a price that is not known"),
+        _ => {
+            format!("at risk until it fires, if its pod runs: {time} at a price that is not known")
+        }
     }
 }
 
@@ -75,7 +77,7 @@ mod tests {
         let due = at + TimeDelta::minutes(90);
         assert_eq!(
             until_in_words(rate, due, at),
-            "at risk until it fires: $1.04 ($0.69/h for 1 h 30 min)"
+            "at risk until it fires, if its pod runs: $1.04 ($0.69/h for 1 h 30 min)"
         );
         assert!(until_in_words(None, due, at).ends_with("at a price that is not known"));
         assert_eq!(until_it_fires(rate, due, due + TimeDelta::hours(1)), Some(Usd::ZERO));

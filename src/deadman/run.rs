@@ -156,6 +156,7 @@ async fn settled(order: Order, cloud: Arc<dyn Cloud>, clock: SharedClock) -> Res
         attempts: Vec::new(),
         slept_for_sec: 0,
     };
+    let lost = seat::left(&told.folder);
     seat::settle(&told.folder, &record)
         .map_err(|error| failed("its file cannot be written", &error))?;
     record.proof = prove(&*cloud, &clock, &mut record).await;
@@ -181,7 +182,13 @@ async fn settled(order: Order, cloud: Arc<dyn Cloud>, clock: SharedClock) -> Res
         let why = fuse.record.proof.why.clone().unwrap_or_default();
         let message =
             format!("refused to arm: the key was proven not to be able to stop pods: {why}");
-        fuse.leave(Outcome::Refused, 0, true, message.clone());
+        match lost {
+            // One that was armed is not made undone by one that could not be: LOST it stays.
+            Some(Some(lost)) => seat::update(&fuse.folder, &lost)
+                .map_err(|error| failed("the file of the lost one cannot be written", &error))?,
+            Some(None) => fuse.leave(Outcome::Refused, 1, true, message.clone()),
+            None => fuse.leave(Outcome::Refused, 0, true, message.clone()),
+        }
         return Err(Reply::Denied(message));
     }
     seat::update(&fuse.folder, &fuse.record)

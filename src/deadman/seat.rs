@@ -30,6 +30,8 @@ pub enum Seen {
     Lives(Option<Box<Record>>),
     /// A fuse whose process is gone without a word.
     Lost(Box<Record>),
+    /// The same, and what it said of itself cannot be read: a power cut or a full disk left that.
+    LostUnread(String),
     /// No fuse; the last one that was, if any.
     Nothing(Option<Box<Summary>>),
     /// The folder could not be read.
@@ -98,6 +100,15 @@ pub(super) fn look(folder: &Path) -> Seen {
             (false, Some(record)) if folder.join(PID).exists() => {
                 return Seen::Lost(Box::new(record));
             }
+            // A fuse was armed here, and nobody knows what for: that is no word that none was.
+            (false, None) if folder.join(PID).exists() => {
+                if is_held(folder).unwrap_or(false) {
+                    continue;
+                }
+                if let Some(why) = unread(&folder.join(PID)) {
+                    return Seen::LostUnread(why);
+                }
+            }
             (false, _) => break,
         }
     }
@@ -106,6 +117,15 @@ pub(super) fn look(folder: &Path) -> Seen {
 
 pub(super) fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// Why a record that is there cannot be read; `None` when it is gone, or can be by now.
+fn unread(path: &Path) -> Option<String> {
+    match std::fs::read(path) {
+        Ok(bytes) => serde_json::from_slice::<Record>(&bytes).err().map(|error| error.to_string()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(error.to_string()),
+    }
 }
 
 pub(super) fn last_summary(folder: &Path) -> Option<Summary> {
@@ -119,15 +139,30 @@ pub(super) fn last_summary(folder: &Path) -> Option<Summary> {
 
 /// Puts a whole file in place of the one that is there.
 pub(super) fn place<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
-    whole(path, value)?.persist(path).map(|_| ()).map_err(|error| error.error)
+    whole(path, value, false)?.persist(path).map(|_| ()).map_err(|error| error.error)
 }
 
-fn whole<T: Serialize>(path: &Path, value: &T) -> io::Result<tempfile::NamedTempFile> {
+/// `is_last_word`: on the disk before its name is. A name without bytes is what a power cut may leave
+/// otherwise, of the very file that says that a fuse was armed.
+fn whole<T: Serialize>(
+    path: &Path,
+    value: &T,
+    is_last_word: bool,
+) -> io::Result<tempfile::NamedTempFile> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".deadman-").tempfile_in(folder)?;
     file.write_all(&serde_json::to_vec_pretty(value)?)?;
     file.flush()?;
+    if is_last_word {
+        file.as_file().sync_all()?;
+    }
     Ok(file)
+}
+
+/// What a fuse that is lost has left here, for whoever holds the lock; `Some(None)` when that cannot be read.
+pub(super) fn left(folder: &Path) -> Option<Option<Record>> {
+    let path = folder.join(PID);
+    path.exists().then(|| read(&path))
 }
 
 /// Puts the file of a new fuse here, which must hold the lock. What a lost one left is removed: the
@@ -140,7 +175,7 @@ pub(super) fn settle(folder: &Path, record: &Record) -> io::Result<()> {
         }
     }
     let path = folder.join(PID);
-    whole(&path, record)?.persist_noclobber(&path).map(|_| ()).map_err(|error| error.error)
+    whole(&path, record, true)?.persist_noclobber(&path).map(|_| ()).map_err(|error| error.error)
 }
 
 /// Brings the fuse's own file up to date.
@@ -153,7 +188,7 @@ pub(super) fn leave(folder: &Path, summary: &Summary) -> io::Result<PathBuf> {
     let stamp = summary.ended_at.format("%Y%m%d-%H%M%S%.3f").to_string().replace('.', "");
     let mut path = folder.join(format!("deadman-{stamp}.json"));
     for more in 1..100 {
-        match whole(&path, summary)?.persist_noclobber(&path) {
+        match whole(&path, summary, true)?.persist_noclobber(&path) {
             Ok(_) => break,
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
                 path = folder.join(format!("deadman-{stamp}-{more}.json"));
@@ -223,6 +258,11 @@ pub(super) fn taken(folder: &Path, nonce: &str) -> Option<Ask> {
     let ask: Option<Ask> = read(&path);
     let _ = std::fs::remove_file(&path);
     ask.filter(|ask| ask.to == nonce)
+}
+
+/// Writes off a fuse that is lost and of which nothing can be read: there is nothing to sum up.
+pub(super) fn forget(folder: &Path) -> io::Result<()> {
+    std::fs::remove_file(folder.join(PID))
 }
 
 /// Writes off a fuse that is lost, as called off by hand.

@@ -70,7 +70,9 @@ pub fn seen(folder: &Path) -> Option<DeadmanSeen> {
     let (lives, record) = match seat::look(folder) {
         Seen::Lives(Some(record)) => (Some(true), record),
         Seen::Lost(record) => (Some(false), record),
-        Seen::Lives(None) | Seen::Nothing(_) | Seen::Unreadable(_) => return None,
+        Seen::Lives(None) | Seen::Nothing(_) | Seen::LostUnread(_) | Seen::Unreadable(_) => {
+            return None;
+        }
     };
     let proof = &record.proof;
     let is_proven = proof.stop == Word::Proven && proof.read == Word::Proven;
@@ -122,6 +124,13 @@ pub fn status(vehicle: &str, folder: &Path, now: DateTime<Utc>) -> VehicleStatus
     match seen {
         Seen::Lives(None) => bare("not_armed", 0, "one is being armed".to_owned()),
         Seen::Unreadable(why) => bare("LOST", 1, format!("whether one lives is not known: {why}")),
+        Seen::LostUnread(why) => bare(
+            "LOST",
+            1,
+            format!(
+                "one was armed and its process is gone, and what it said of itself cannot be read ({why}): the pod MAY BILL: arm it again, or `podtether stop --vehicle {vehicle}`, and then `podtether deadman cancel --vehicle {vehicle}` writes it off"
+            ),
+        ),
         Seen::Lives(Some(record)) => {
             let ticked = age(record.last_tick);
             let (code, message) = match record.firing_since {
@@ -169,7 +178,7 @@ pub fn status(vehicle: &str, folder: &Path, now: DateTime<Utc>) -> VehicleStatus
             let ended =
                 if is_of_before { "ended with this machine's last boot" } else { "is gone" };
             let message = format!(
-                "process {} {ended} without having stopped the pod, which {due} at {}{cost} and MAY BILL{rate}: arm it again, or `podtether stop --vehicle {vehicle}`",
+                "process {} {ended} without having stopped the pod, which {due} at {}{cost} and MAY BILL{rate}: arm it again, or `podtether stop --vehicle {vehicle}`, and then `podtether deadman cancel --vehicle {vehicle}` writes it off",
                 record.pid,
                 hour(record.fire_at)
             );

@@ -3,6 +3,7 @@
 
 use super::record::Record;
 use super::seat::{self, Seen};
+use crate::digest::hex;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -36,13 +37,30 @@ pub fn note_tick(folder: &Path, now: DateTime<Utc>) -> io::Result<()> {
         return Ok(());
     }
     let tick = Tick { at: now, version: env!("CARGO_PKG_VERSION").to_owned() };
-    std::fs::write(folder.join(TICK), serde_json::to_vec(&tick)?)
+    // Whole or not at all: `status` may look at any moment, and the disk may be full.
+    seat::place(&folder.join(TICK), &tick)
 }
 
 /// When the timer last looked here.
 pub(super) fn last_tick(folder: &Path) -> Option<DateTime<Utc>> {
-    let bytes = std::fs::read(folder.join(TICK)).ok()?;
-    serde_json::from_slice::<Tick>(&bytes).ok().map(|tick| tick.at)
+    seat::read::<Tick>(&folder.join(TICK)).map(|tick| tick.at)
+}
+
+const TOLD: &str = "deadman.told";
+
+/// Notes that people were told of a fuse that is gone and cannot be had again.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn note_told(folder: &Path, now: DateTime<Utc>) -> io::Result<()> {
+    let told = Tick { at: now, version: env!("CARGO_PKG_VERSION").to_owned() };
+    seat::place(&folder.join(TOLD), &told)
+}
+
+/// When they were told last, UTC.
+#[must_use]
+pub fn told_at(folder: &Path) -> Option<DateTime<Utc>> {
+    seat::read::<Tick>(&folder.join(TOLD)).map(|told| told.at)
 }
 
 /// A fuse whose process is gone, and which has to be taken up: it is armed again for its old time, which
@@ -78,9 +96,18 @@ pub fn files(home: &Path, program: &Path, config: &Path, is_mac: bool) -> Vec<Ti
     }
 }
 
+/// The link by which `systemctl enable` has a timer started at login; `None` for launchd, which needs none.
+#[must_use]
+pub fn link(files: &[TimerFile]) -> Option<PathBuf> {
+    let timer = files
+        .iter()
+        .map(|file| &file.path)
+        .find(|path| path.extension() == Some("timer".as_ref()))?;
+    Some(timer.parent()?.join("timers.target.wants").join(timer.file_name()?))
+}
+
 fn digest(config: &Path) -> String {
-    let sum = Sha256::digest(config.as_os_str().as_encoded_bytes());
-    sum.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(config.as_os_str().as_encoded_bytes())[..4])
 }
 
 fn xml(text: &Path) -> String {

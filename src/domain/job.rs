@@ -232,6 +232,19 @@ pub enum JobState {
 }
 
 impl JobState {
+    /// Every state.
+    pub const ALL: [Self; 9] = [
+        Self::Starting,
+        Self::Running,
+        Self::Succeeded,
+        Self::Failed,
+        Self::TimedOut,
+        Self::WrapperLost,
+        Self::Orphaned,
+        Self::Unknown,
+        Self::NotFound,
+    ];
+
     /// Whether the job has ended and its exit code is settled.
     #[must_use]
     pub const fn has_ended(self) -> bool {

@@ -162,6 +162,12 @@ pub struct CrossCheck {
 }
 
 impl Recipe {
+    /// Whether its command is given the seed.
+    #[must_use]
+    pub fn takes_seed(&self) -> bool {
+        self.command.iter().flat_map(Template::placeholders).any(|hole| hole == "seed")
+    }
+
     /// The fields that its levels give values to.
     #[must_use]
     pub fn fields(&self) -> Vec<&str> {

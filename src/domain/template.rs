@@ -75,6 +75,16 @@ impl Template {
         })
     }
 
+    /// The text before its first placeholder; `None` when it has no placeholder.
+    #[must_use]
+    pub fn before_placeholder(&self) -> Option<&str> {
+        match &self.parts[..] {
+            [Part::Hole(_), ..] => Some(""),
+            [Part::Text(text), Part::Hole(_), ..] => Some(text),
+            _ => None,
+        }
+    }
+
     /// The word with every placeholder replaced.
     ///
     /// # Errors
@@ -94,6 +104,20 @@ impl Template {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stands_before_a_placeholder_is_told() {
+        for (source, before) in [
+            ("plain", None),
+            ("", None),
+            ("{{a}}", None),
+            ("{seed}", Some("")),
+            ("--seed={seed}", Some("--seed=")),
+            ("{{x}}{a}b{c}", Some("{x}")),
+        ] {
+            assert_eq!(Template::parse(source).unwrap().before_placeholder(), before, "{source}");
+        }
+    }
 
     #[test]
     fn placeholders_are_filled_and_doubled_braces_are_braces() {

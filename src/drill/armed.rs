@@ -91,7 +91,8 @@ impl Drill<'_> {
                 wish.spacing = Duration::from_secs(60);
                 let armed =
                     deadman::ensure_armed(self.net.arming(), &wish, self.tether.clock()).await;
-                let armed = armed.map_err(|error| NotArmed::InVain(not_armed(&error).message))?;
+                let armed = armed
+                    .map_err(|error| NotArmed::InVain(not_armed(self.vehicle, &error).message))?;
                 let record = armed.record;
                 (nonce, due) = (Some(record.nonce), record.fire_at);
             }

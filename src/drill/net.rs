@@ -53,7 +53,7 @@ impl<'a> Net<'a> {
         wish.usd_per_hour = Some(self.rate.per_hour());
         wish.spacing = Duration::from_secs(60);
         let armed = deadman::ensure_armed(self.arming, &wish, self.tether.clock()).await;
-        armed.map(|armed| armed.record.fire_at).map_err(|error| not_armed(&error))
+        armed.map(|armed| armed.record.fire_at).map_err(|error| not_armed(self.vehicle, &error))
     }
 
     /// Takes it away, once the pod was read as off.
@@ -63,6 +63,6 @@ impl<'a> Net<'a> {
         let claim = deadman::last_claim(&self.folder);
         let call_off = CallOff::ReadOff { why, claim: claim.as_ref() };
         let cut = deadman::cancel(&self.folder, call_off, self.tether.clock()).await;
-        cut.map(|_| ()).map_err(|error| not_armed(&error))
+        cut.map(|_| ()).map_err(|error| not_armed(self.vehicle, &error))
     }
 }

@@ -74,12 +74,15 @@ async fn call_off_the_vehicles_own(
     claim: Option<&Claim>,
     tell: &mut (dyn FnMut(String) + Send),
 ) -> Result<(), Failure> {
-    if !matches!(deadman::look(&vehicle.local_log_dir), Seen::Lives(_) | Seen::Lost(_)) {
+    if !matches!(
+        deadman::look(&vehicle.local_log_dir),
+        Seen::Lives(_) | Seen::Lost(_) | Seen::LostUnread(_)
+    ) {
         return Ok(());
     }
     let call_off = CallOff::ReadOff { why: "the pod was read as off, and a drill begins", claim };
     let called = deadman::cancel(&vehicle.local_log_dir, call_off, tether.clock()).await;
-    called.map_err(|error| not_armed(&error))?;
+    called.map_err(|error| not_armed(vehicle, &error))?;
     tell("  the vehicle's own laptop fuse was called off: its pod is off".to_owned());
     Ok(())
 }

@@ -184,7 +184,9 @@ impl<'a> Drill<'a> {
                 Seen::Nothing(Some(last)) if Some(last.record.nonce.as_str()) == nonce => {
                     return evidence::of_deadman(&last);
                 }
-                Seen::Lost(_) => return Err("the fuse is gone without a summary".to_owned()),
+                Seen::Lost(_) | Seen::LostUnread(_) => {
+                    return Err("the fuse is gone without a summary".to_owned());
+                }
                 _ if waited >= SUMMARY => return Err("the fuse left no summary".to_owned()),
                 _ => tokio::time::sleep(self.pace.poll).await,
             }

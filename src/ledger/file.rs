@@ -5,6 +5,7 @@ use super::book::Book;
 use super::entry::{Entry, Event};
 use super::line::{self, LineFault};
 use crate::clock::SharedClock;
+use crate::digest::hex;
 use crate::held::Held;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -60,7 +61,7 @@ pub fn project_folder(state_dir: &Path, config: &Path) -> PathBuf {
         .take(40)
         .collect();
     let digest = Sha256::digest(config.as_os_str().as_encoded_bytes());
-    let key: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let key = hex(&digest[..6]);
     state_dir.join("projects").join(format!("{name}-{key}"))
 }
 
@@ -356,7 +357,7 @@ mod tests {
         let (line, _) = line::write(line::FIRST, &entry).unwrap();
         let json = line[17..].replacen("\"v\":1", "\"v\":2", 1);
         let digest = Sha256::digest(format!("{}{json}", line::FIRST));
-        let sum: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let sum = hex(&digest[..8]);
         let newer = format!("{sum} {json}\n");
         std::fs::write(ledger.path(), &newer).unwrap();
         let next = super::tests::ledger(folder.path());

@@ -2,6 +2,7 @@
 //! the digits of the line before and the JSON. A line that was changed, lost or cut is noticed.
 
 use super::entry::Entry;
+use crate::digest::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -62,5 +63,5 @@ fn sum(before: &str, json: &str) -> String {
     let mut digest = Sha256::new();
     digest.update(before.as_bytes());
     digest.update(json.as_bytes());
-    digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex(&digest.finalize()[..8])
 }

@@ -179,6 +179,13 @@ fn broke_off(name: &str) -> Failure {
 /// Clients show a model only the text of an error and only the structure of a success, so the
 /// failure goes into both.
 fn failed(failure: &Failure, secrets: &[Secret]) -> CallToolResult {
+    // A wrong argument is told before anybody has looked: `no` would be believed beside a pod that bills.
+    let nobody_looked = failure.kind == FailureKind::BadInput;
+    let billing = match failure.still_billing {
+        StillBilling::No if nobody_looked => StillBilling::Unknown,
+        known => known,
+    };
+    let failure = &failure.clone().billing(billing);
     let value = serde_json::to_value(failure).unwrap_or_else(|_| failure.to_string().into());
     let value = cap(blanked(value, secrets));
     let mut result = CallToolResult::error(vec![ContentBlock::text(value.to_string())]);

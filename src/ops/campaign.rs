@@ -4,7 +4,8 @@
 use super::gather::Needs;
 use super::set_up::SetUpRequest;
 use super::sweep::SweepRequest;
-use super::{JobKind, RunJobRequest, Tether, TrainingChoice, sha256_hex};
+use super::{JobKind, RunJobRequest, Tether, TrainingChoice};
+use crate::digest::sha256_hex;
 use crate::domain::{Ceiling, JobEnd, Link, Pod, Price, Usd, Vehicle, Work};
 use crate::error::{Failure, StillBilling};
 use crate::guard;

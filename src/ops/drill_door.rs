@@ -195,7 +195,7 @@ fn in_use(vehicle: &Vehicle, pod: &Pod) -> Failure {
     Failure::new(
         FailureKind::Refused,
         format!(
-            "pod {} of vehicle {} is {} and not the drill's: a job or another session may be using it, and a drill stops it six times",
+            "pod {} of vehicle {} is {} and not the drill's: a job or another session may be using it, and a drill stops it again and again",
             pod.id, vehicle.name, pod.status
         ),
         format!("podtether stop --vehicle {}, then drill; nothing was changed", vehicle.name),

@@ -1,7 +1,7 @@
 //! What a verb adds to a job: files that travel with it, its environment, a ceiling of its own.
 
-use super::view;
 use crate::config::PodScript;
+use crate::digest::sha256_hex;
 use crate::domain::{Ceiling, Template, join_quoted};
 use crate::error::{Failure, FailureKind};
 use crate::plan::{JobFile, files_dir};
@@ -47,7 +47,7 @@ impl JobParts {
 
     /// The files with their hashes, for the job's record.
     pub(super) fn recorded(&self) -> serde_json::Value {
-        let hash = |file: &JobFile| (file.name.clone(), view::sha256_hex(&file.bytes).into());
+        let hash = |file: &JobFile| (file.name.clone(), sha256_hex(&file.bytes).into());
         serde_json::Value::Object(self.files.iter().map(hash).collect())
     }
 
@@ -141,7 +141,7 @@ mod tests {
             parts.command("/w/jobs/1").unwrap(),
             "bash '/w/jobs/1/files/it'\\''s a script.sh' --data=/w/jobs/1/files/data.yaml '/work {files}/x' '$HOME'"
         );
-        assert_eq!(parts.recorded()["data.yaml"], view::sha256_hex(b"a: 1\n"));
+        assert_eq!(parts.recorded()["data.yaml"], sha256_hex(b"a: 1\n"));
     }
 
     #[test]

@@ -84,7 +84,9 @@ impl Tether {
         let known = price.known().or_else(|| pod.and_then(|pod| pod.price.known()));
         wish.usd_per_hour = known.map(UsdPerHour::per_hour);
         let armed = deadman::ensure_armed(arming, &wish, &self.clock).await;
-        armed.map(|armed| self.claims.note(vehicle, &armed)).map_err(|error| not_armed(&error))
+        armed
+            .map(|armed| self.claims.note(vehicle, &armed))
+            .map_err(|error| not_armed(vehicle, &error))
     }
 
     /// What this process claimed last of the vehicle's fuse, when it armed or extended it.
@@ -130,7 +132,7 @@ impl Tether {
         wish.pod = Some(pod.id.clone());
         wish.usd_per_hour = pod.price.known().map(UsdPerHour::per_hour);
         let armed = deadman::ensure_armed(arming, &wish, &self.clock).await;
-        let armed = armed.map_err(|error| not_armed(&error))?;
+        let armed = armed.map_err(|error| not_armed(vehicle, &error))?;
         self.claims.note(vehicle, &armed);
         Ok(Some(armed))
     }
@@ -207,13 +209,14 @@ impl Tether {
         }
         let call_off = CallOff::ReadOff { why, claim };
         let called = deadman::cancel(&vehicle.local_log_dir, call_off, &self.clock).await;
-        called.map(|called| called != Called::NotArmed).map_err(|error| not_armed(&error))
+        called.map(|called| called != Called::NotArmed).map_err(|error| not_armed(vehicle, &error))
     }
 }
 
 /// A fuse that could not be armed, as a failure before anything was spent.
 #[must_use]
-pub fn not_armed(error: &ArmError) -> Failure {
+pub fn not_armed(vehicle: &Vehicle, error: &ArmError) -> Failure {
+    let name = &vehicle.name;
     let message = format!("the laptop's fuse: {error}");
     match error {
         ArmError::Denied(_) => Failure::new(
@@ -230,10 +233,13 @@ pub fn not_armed(error: &ArmError) -> Failure {
         ArmError::Claimed => Failure::new(
             FailureKind::Conflict,
             message,
-            "it fires at its time at whatever runs then; `podtether deadman cancel` calls it off all the same",
+            format!(
+                "it fires at its time at whatever runs then; `podtether deadman cancel --vehicle {name}` calls it off all the same"
+            ),
         ),
         ArmError::NotArmed => {
-            Failure::new(FailureKind::NotFound, message, "arm it: podtether deadman arm")
+            let hint = format!("arm it: podtether deadman arm --vehicle {name}");
+            Failure::new(FailureKind::NotFound, message, hint)
         }
         ArmError::Silent(_) | ArmError::Failed(_) | ArmError::Folder { .. } => Failure::new(
             FailureKind::Internal,

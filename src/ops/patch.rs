@@ -5,6 +5,7 @@ use super::job_parts::job_file;
 use super::{CloudName, StepView, Tether};
 use crate::apply::{self, StepError, StepOutcome};
 use crate::config::Patches;
+use crate::digest::sha256_hex;
 use crate::domain::{Pod, RemoteCommand, Vehicle, scripts};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::plan::{self, Intent, JobFile, PodStep};
@@ -87,6 +88,8 @@ impl Tether {
     ) -> Result<PatchAnswer, Failure> {
         let (vehicle, patches) = self.patched()?;
         let (script, files) = (script(&patches)?, files(&patches)?);
+        let arguments =
+            |verb: &str| arguments(verb, &vehicle, &patches, &files, self.swept_marker(&vehicle));
         let _turn = if request.dry_run { None } else { self.turn(TURN).await? };
         let mut facts = self.gather(Needs::default()).await?;
         let pod = self.pick(&vehicle, &mut facts).await?;
@@ -94,14 +97,15 @@ impl Tether {
         let (unknown, called_off) = self.unknown_launches(&pod);
         let mount = &vehicle.volume_mount_path;
         let mut steps = plan::call_offs(&pod.id, mount, &called_off, request.force);
-        steps.extend(patch_steps(&vehicle, &pod, &patches, &script, &files));
+        let apply = arguments("apply");
+        steps.extend(patch_steps(&vehicle, &pod, &patches, &script, &files, apply));
         let intent = Intent::Patch { force: request.force };
         let draft = plan::on_pod(&vehicle, true, intent, steps, None);
         let approved = self.review(draft, &facts)?;
         let shell = self.shell(&vehicle, &pod)?;
         if request.dry_run {
             let words = ["python3".to_owned(), "-".to_owned()];
-            let words = words.into_iter().chain(arguments("check", &vehicle, &patches, &files));
+            let words = words.into_iter().chain(arguments("check"));
             let check = RemoteCommand::new(words).with_stdin(script.bytes);
             let told = told(&shell.run(&check, CHECK).await?)?;
             let plan = Some(StepView::all(approved.steps(), &*self.cloud));
@@ -139,6 +143,11 @@ impl Tether {
         let (vehicle, patches) = self.patched()?;
         let (script, files) = (script(&patches)?, files(&patches)?);
         Ok((vehicle, script, files))
+    }
+
+    fn swept_marker(&self, vehicle: &Vehicle) -> Option<String> {
+        let sweep = self.config.workloads.get(&vehicle.name)?.sweep.as_ref()?;
+        Some(vehicle.on_volume(&sweep.marker))
     }
 
     fn answer(&self, vehicle: &Vehicle, patches: &Patches, told: Told) -> PatchAnswer {
@@ -185,7 +194,14 @@ fn folder(vehicle: &Vehicle) -> String {
     vehicle.on_volume("patches")
 }
 
-fn arguments(verb: &str, vehicle: &Vehicle, patches: &Patches, files: &[JobFile]) -> Vec<String> {
+/// The words behind the script's name. `swept` is the marker of the vehicle's sweep.
+fn arguments(
+    verb: &str,
+    vehicle: &Vehicle,
+    patches: &Patches,
+    files: &[JobFile],
+    swept: Option<String>,
+) -> Vec<String> {
     let mut words = vec![
         verb.to_owned(),
         "--checkout".to_owned(),
@@ -195,6 +211,12 @@ fn arguments(verb: &str, vehicle: &Vehicle, patches: &Patches, files: &[JobFile]
         "--marker".to_owned(),
         vehicle.on_volume(&patches.marker),
     ];
+    if let (None, [drop_in]) = (&patches.script, files) {
+        // What is on the pod may be an older one: a dry run places nothing, and is asked about this one.
+        words.extend(["--drop-in-sha256".to_owned(), sha256_hex(&drop_in.bytes)]);
+        // A sweep says something about the tree that it ran on.
+        words.extend(swept.into_iter().flat_map(|marker| ["--void".to_owned(), marker]));
+    }
     words.extend(files.iter().map(|file| format!("{}/{}", folder(vehicle), file.name)));
     words
 }
@@ -205,6 +227,7 @@ fn patch_steps(
     patches: &Patches,
     script: &JobFile,
     files: &[JobFile],
+    apply: Vec<String>,
 ) -> Vec<PodStep> {
     let step =
         |label: String, command, timeout| PodStep { pod: pod.id.clone(), label, command, timeout };
@@ -215,7 +238,7 @@ fn patch_steps(
     };
     let mut steps: Vec<PodStep> = std::iter::once(script).chain(files).map(place).collect();
     let words = ["python3".to_owned(), format!("{}/{}", folder(vehicle), script.name)];
-    let words = words.into_iter().chain(arguments("apply", vehicle, patches, files));
+    let words = words.into_iter().chain(apply);
     let label = format!("patch {}", patches.checkout);
     steps.push(step(label, RemoteCommand::new(words), TIMEOUT));
     steps

@@ -3,6 +3,7 @@
 //! told so; nothing here keeps a job from being launched.
 
 use super::Tether;
+use crate::digest::{hex, sha256_of_file};
 use crate::domain::{Labels, Pod, UsdPerHour, Vehicle};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -194,17 +195,13 @@ fn lockfiles(folder: &Path) -> Value {
             let path = folder.join(&name);
             let size = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file)?.len();
             let sha256 = match size {
-                0..=LOCK_MAX => hex(&Sha256::digest(std::fs::read(&path).ok()?)),
+                0..=LOCK_MAX => hex(&sha256_of_file(&path).ok()?.1),
                 _ => format!("not hashed: {size} bytes"),
             };
             Some((name, sha256.into()))
         })
         .collect();
     Value::Object(found)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -263,6 +260,6 @@ mod tests {
         let found = lockfiles(folder.path());
         let names: Vec<&String> = found.as_object().unwrap().keys().collect();
         assert_eq!(names, ["requirements-dev.txt", "uv.lock"]);
-        assert_eq!(found["uv.lock"], hex(&Sha256::digest("uv.lock")));
+        assert_eq!(found["uv.lock"], crate::digest::sha256_hex(b"uv.lock"));
     }
 }

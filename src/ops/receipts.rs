@@ -3,6 +3,7 @@
 
 use super::Tether;
 use super::host_id::host_id;
+use crate::digest::hex;
 use crate::domain::{
     Circumstances, FuseName, FuseReceipt, FuseReport, ProvenFuses, Receipts, Vehicle,
 };
@@ -110,7 +111,7 @@ fn fingerprint(salt: &str, what: &str, value: &str) -> String {
     let hash = [salt, what, value]
         .iter()
         .fold(Sha256::new(), |hash, part| hash.chain_update(part).chain_update([0]));
-    hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize()[..6])
 }
 
 /// Major and minor of a version.

@@ -50,7 +50,21 @@ impl Tether {
             Ok(told) => asked.told = told.into_iter(),
             Err(why) => return RecipeFacts::unknown(why),
         }
-        asked.facts(vehicle, prepared)
+        asked.facts(vehicle, prepared, |marker| self.maker_of(vehicle, marker))
+    }
+
+    /// What leaves this marker on the vehicle's volume, in words.
+    fn maker_of(&self, vehicle: &Vehicle, marker: &str) -> &'static str {
+        let workload = self.config.workloads.get(&vehicle.name);
+        let patches = workload.and_then(|workload| workload.patches.as_ref());
+        let sweep = workload.and_then(|workload| workload.sweep.as_ref());
+        if patches.is_some_and(|patches| patches.marker == marker) {
+            "apply_bluerov_patches makes it"
+        } else if sweep.is_some_and(|sweep| sweep.marker == marker) {
+            "axis_sanity_sweep makes it when it passes"
+        } else {
+            "do first what makes it"
+        }
     }
 
     /// Asks the pod about files.
@@ -97,7 +111,12 @@ impl Asked {
         }
     }
 
-    fn facts(mut self, vehicle: &Vehicle, prepared: &Prepared) -> RecipeFacts {
+    fn facts(
+        mut self,
+        vehicle: &Vehicle,
+        prepared: &Prepared,
+        maker_of: impl Fn(&str) -> &'static str,
+    ) -> RecipeFacts {
         let recipe = &prepared.recipe;
         let mut gates = Vec::new();
         let mut edits = Vec::new();
@@ -110,8 +129,9 @@ impl Asked {
             let fault = match (self.marker(), marker.must_exist) {
                 (Some(true), true) | (Some(false), false) => None,
                 (_, true) => Some(format!(
-                    "{path} is missing, and training {} requires it: do first what makes it",
-                    recipe.name
+                    "{path} is missing, and training {} requires it: {}",
+                    recipe.name,
+                    maker_of(&marker.path)
                 )),
                 (_, false) => Some(format!(
                     "{path} is there, and training {} must not run where it is: this pod is prepared for another training",

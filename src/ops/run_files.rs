@@ -41,7 +41,7 @@ pub(super) async fn turn(log_dir: &Path) -> Option<Held> {
 /// # Errors
 /// When it cannot be written; then the one before stands.
 pub(super) fn write(log_dir: &Path, id: &JobId, record: &RunRecord) -> io::Result<String> {
-    whole_file::replace(&path_of(log_dir, id), record).map(|text| super::sha256_hex(&text))
+    whole_file::replace(&path_of(log_dir, id), record).map(|text| crate::digest::sha256_hex(&text))
 }
 
 /// Reads one record; `None` when there is none.
@@ -68,7 +68,7 @@ fn read_file(path: &Path) -> Result<(RunRecord, String), NotARecord> {
     let mut text = Vec::new();
     let file = File::open(path).map_err(foreign)?;
     file.take(RECORD_MAX).read_to_end(&mut text).map_err(foreign)?;
-    Ok((RunRecord::read(name, &text)?, super::sha256_hex(&text)))
+    Ok((RunRecord::read(name, &text)?, crate::digest::sha256_hex(&text)))
 }
 
 /// Every record of a log folder with its SHA-256, and what lies there and is none, in words.

@@ -11,6 +11,7 @@ use crate::apply::{ApplyError, StepOutcome};
 use crate::domain::{JobId, JobMeta, Pod, PodId, Usd, Vehicle};
 use crate::ledger::Event;
 use crate::runs::{Home, Numbers, Results, RunRecord, Seen, Supervised};
+use crate::whole_file;
 use chrono::{DateTime, Utc};
 use std::path::Path;
 
@@ -127,13 +128,10 @@ impl Tether {
             }
             None => None,
         };
-        if let Some(results) = &results {
-            let written = serde_json::to_vec_pretty(results)
-                .map_err(std::io::Error::from)
-                .and_then(|text| std::fs::write(job_dir.join("results.json"), text));
-            if let Err(error) = written {
-                tracing::warn!(%error, "results.json could not be written");
-            }
+        if let Some(results) = &results
+            && let Err(error) = whole_file::replace(&job_dir.join("results.json"), results)
+        {
+            tracing::warn!(%error, "results.json could not be written");
         }
         let (noted, found) = (self.end_in_journal(id), results.clone());
         let homes: Vec<Home> = pulls.iter().map(|pull| home(vehicle, pull, now)).collect();

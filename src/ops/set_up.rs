@@ -4,7 +4,7 @@ use super::job_parts::JobParts;
 use super::{JobKind, RunJobAnswer, RunJobRequest, Tether};
 use crate::config::Workload;
 use crate::domain::Vehicle;
-use crate::error::{Failure, FailureKind};
+use crate::error::{Failure, FailureKind, StillBilling};
 
 /// What is asked of run_pod_setup.
 #[derive(Clone, Debug, Default)]
@@ -101,4 +101,6 @@ fn undeclared(vehicle: &Vehicle, key: &str, example: &str) -> Failure {
         format!("vehicle {} declares no {key}", vehicle.name),
         format!("write in the config for example {example}; nothing was changed"),
     )
+    // Nobody has looked.
+    .billing(StillBilling::Unknown)
 }

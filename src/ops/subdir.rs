@@ -3,7 +3,7 @@
 use crate::error::Failure;
 
 /// D08, H03: a folder below the mount path, and nothing that could lead out of it.
-pub(super) fn checked_subdir(subdir: &str) -> Result<String, Failure> {
+pub(crate) fn checked_subdir(subdir: &str) -> Result<String, Failure> {
     let trimmed = subdir.trim_matches('/');
     let bad = trimmed.is_empty()
         || subdir.starts_with('/')

@@ -31,9 +31,9 @@ pub struct SyncAnswer {
     pub from: String,
     /// Folder here.
     pub to: String,
-    /// Files in the folder on the pod.
+    /// Files that this pull brought; those that were here already are not among them.
     pub files: u64,
-    /// Bytes that came over the wire.
+    /// Their size in bytes.
     pub bytes: u64,
     /// Whether every file is here with the size and SHA-256 that it has on the pod.
     pub complete: bool,
@@ -45,6 +45,17 @@ pub struct SyncAnswer {
     /// What else to know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+impl SyncAnswer {
+    /// How many files came, in words.
+    #[must_use]
+    pub fn brought(&self) -> String {
+        match self.files {
+            1 => "1 new file".to_owned(),
+            n => format!("{n} new files"),
+        }
+    }
 }
 
 impl Tether {
@@ -69,20 +80,25 @@ impl Tether {
         Ok(answer)
     }
 
-    /// The same without a look at the records: for who completes one record by several pulls.
+    /// The same without a look at the records: for who completes one record by several pulls. Where the
+    /// provider cannot be asked the files come from the pod as it was `known` last: what is on it is
+    /// not the provider's, and the way there proves whose pod it is.
     ///
     /// # Errors
     /// As [`Self::sync_logs`].
     pub(crate) async fn pull_logs(
         &self,
         subdir: &str,
-        vehicle: Option<&str>,
+        vehicle: &Vehicle,
+        known: Option<&Pod>,
         progress: impl FnMut(Progress) + Send,
     ) -> Result<(SyncAnswer, Pull, Pod), Failure> {
-        let vehicle = self.vehicle(vehicle)?;
         checked_subdir(subdir)?;
-        let pod = self.running_pod(&vehicle).await?;
-        let (answer, pull) = self.pull_from(&vehicle, &pod, subdir, false, progress).await?;
+        let pod = match (self.running_pod(vehicle).await, known) {
+            (Err(failure), Some(known)) if failure.kind.is_of_provider() => known.clone(),
+            (pod, _) => pod?,
+        };
+        let (answer, pull) = self.pull_from(vehicle, &pod, subdir, false, progress).await?;
         Ok((answer, pull, pod))
     }
 
@@ -188,7 +204,7 @@ fn manifest_file(log_dir: &Path, pod: &PodId, subdir: &str) -> PathBuf {
         .take(60)
         .collect();
     // Two folders may have the same name once it is made plain.
-    let key = super::sha256_hex(format!("{pod}/{subdir}").as_bytes());
+    let key = crate::digest::sha256_hex(format!("{pod}/{subdir}").as_bytes());
     let key = key.get(..8).unwrap_or_default().to_owned();
     log_dir.join(".podtether").join("manifests").join(format!("{name}-{key}.jsonl"))
 }

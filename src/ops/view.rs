@@ -2,12 +2,12 @@
 
 use crate::apply::StepOutcome;
 use crate::cloud::{Cloud, RequestView};
+use crate::digest::sha256_hex;
 use crate::domain::{Pod, PodId, Price, Usd};
 use crate::plan::Step;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// Which cloud answered. Said in every answer, so that the local cloud is never taken for a real one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -140,12 +140,6 @@ impl StepView {
     pub(crate) fn all(steps: &[Step], cloud: &dyn Cloud) -> Vec<Self> {
         steps.iter().map(|step| Self::of(step, cloud)).collect()
     }
-}
-
-/// SHA-256 in lower-case hexadecimal.
-#[must_use]
-pub fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The pod that a plan created or found, and whether its create answer was lost.

@@ -108,6 +108,13 @@ impl Tether {
         let mount = &vehicle.volume_mount_path;
         let run = training::run(recipe, level, seed, &choice.extra_args, mount)
             .map_err(Failure::bad_input)?;
+        // Runs that are called s1 and s2 and are the same run would be compared as two.
+        if seed != 1 && !recipe.takes_seed() {
+            return Err(Failure::bad_input(format!(
+                "seed={seed}: training {} takes none, since its command has no {{seed}}; leave seed out, or write {{seed}} into trainings.{}.command",
+                recipe.name, recipe.name
+            )));
+        }
         let workdir = vehicle.on_volume(&recipe.workdir);
         let ceiling = ceiling(request, vehicle.timeouts.training)?;
         let (name, command) = (run.name.clone(), run.command());

@@ -108,6 +108,7 @@ impl Tether {
             ended_at: None,
             process_exit_code: None,
             status_path: request.status_path.clone(),
+            unwritten: None,
             resume: Resume {
                 state: State::new(now, job.is_some()),
                 reading: request.form.reading().state(),
@@ -212,8 +213,8 @@ impl Watching<'_> {
             // While no job is known, a file of the user's own place keeps what an earlier watch has left in it:
             // the job that is found may be the same.
             let is_nothing_yet = self.job.is_none() && !is_over;
-            if let Err(error) = self.status.write(is_nothing_yet) {
-                tell(WatchNote::Said(format!("the status cannot be written: {error}")));
+            if let Some(why) = self.status.kept(is_nothing_yet) {
+                tell(WatchNote::Said(why));
             }
             let mut go_on = Effect::Look;
             for effect in effects {

@@ -78,6 +78,9 @@ pub struct WatchStatus {
     pub process_exit_code: Option<u8>,
     /// Where this file is.
     pub status_path: Option<PathBuf>,
+    /// Why what lies there is older than this, if so.
+    #[serde(skip)]
+    pub unwritten: Option<std::io::ErrorKind>,
     /// For the next process.
     pub resume: Resume,
 }
@@ -118,12 +121,21 @@ impl Kept {
 }
 
 impl WatchStatus {
-    /// Replaces the file, whole or not at all; `yields` to one that is there.
-    pub(super) fn write(&self, yields: bool) -> std::io::Result<()> {
-        let Some(path) = &self.status_path else { return Ok(()) };
+    /// Replaces the file, whole or not at all, and returns what is new to tell of that: a disk that stays
+    /// full is told once, whatever it says next. It `yields` to a file that is there.
+    pub(super) fn kept(&mut self, yields: bool) -> Option<String> {
+        let path = self.status_path.as_ref()?;
         if yields && path.exists() {
-            return Ok(());
+            return None;
         }
-        whole_file::replace(path, self).map(|_| ())
+        let before = self.unwritten.take();
+        match whole_file::replace(path, self) {
+            Ok(_) => before.map(|_| "the status is written again".to_owned()),
+            Err(error) => {
+                let kind = error.kind();
+                self.unwritten = Some(kind);
+                before.is_none().then(|| format!("the status cannot be written: {error}"))
+            }
+        }
     }
 }

@@ -2,13 +2,13 @@
 
 use super::PodStep;
 use super::replace::{Replacement, replace_step};
+use crate::digest::hex;
 use crate::domain::{
     Ceiling, JobId, JobMeta, JobName, PodId, RemoteCommand, Script, join_quoted, scripts,
 };
 use chrono::{DateTime, Utc};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 /// The scripts that a running job needs as files.
@@ -202,10 +202,7 @@ fn placed_digest() -> String {
         hash.update(script.text);
         hash.update([0]);
     }
-    hash.finalize().iter().take(6).fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex(&hash.finalize()[..6])
 }
 
 #[cfg(test)]

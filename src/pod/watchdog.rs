@@ -3,6 +3,7 @@
 
 use super::jobs::{Answer, AnswerError};
 use super::shell::ExecOutput;
+use crate::digest::hex;
 use crate::domain::{PodId, RemoteCommand, scripts};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -109,7 +110,7 @@ fn armed_with(
 ) -> RemoteCommand {
     let texts = [scripts::IDLE_WATCHDOG.text, scripts::STOP_POD.text];
     let digest = texts.iter().fold(Sha256::new(), |hash, text| hash.chain_update(text)).finalize();
-    let version: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let version = hex(&digest[..6]);
     let seconds = |time: Duration| time.as_secs().clamp(1, 9_999_999).to_string();
     let mut args = vec![
         pod.0.clone(),

@@ -18,7 +18,7 @@ pub use left::{Results, Reward, RunFile};
 pub use pick::{PickError, pick};
 pub use record::{Cost, Home, NotARecord, Numbers, RunRecord, Seen, Supervised, VERSION};
 pub use run::{Around, ExitSeen, Run, SummarySeen, iterations_done, merge};
-pub use select::{Filter, since};
+pub use select::{Filter, known_state, since};
 
 #[cfg(test)]
 pub mod sample;

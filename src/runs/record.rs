@@ -257,7 +257,7 @@ pub(super) fn is_end(state: &str) -> bool {
 }
 
 /// A launch that started nothing.
-const NOT_STARTED: &str = "not_started";
+pub(super) const NOT_STARTED: &str = "not_started";
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,10 @@
 //! Which runs are listed.
 
+use super::record::NOT_STARTED;
 use super::run::Run;
+use crate::domain::{JobState, nearest};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use std::collections::BTreeSet;
 
 /// What a run must be; everything when nothing is named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +37,47 @@ impl Filter {
             && same(&self.training, run.training.as_deref())
             && self.since.is_none_or(|since| run.launched_at >= since)
     }
+}
+
+impl Filter {
+    /// Words that no run has at all, each with the nearest that one has: an empty list that comes of a
+    /// slip looks like one that comes of nothing having been run.
+    #[must_use]
+    pub fn unheard_of(&self, runs: &[Run]) -> Vec<String> {
+        type Word = for<'a> fn(&'a Run) -> Option<&'a str>;
+        let words: [(&str, &Option<String>, Word); 4] = [
+            ("group", &self.group, |run| run.group.as_deref()),
+            ("agent", &self.agent, |run| run.agent.as_deref()),
+            ("vehicle", &self.vehicle, |run| Some(&run.vehicle)),
+            ("training", &self.training, |run| run.training.as_deref()),
+        ];
+        let one = |(key, asked, word): (&str, &Option<String>, Word)| {
+            let asked = asked.as_deref()?;
+            let known: BTreeSet<&str> = runs.iter().filter_map(word).collect();
+            if known.contains(asked) || runs.is_empty() {
+                return None;
+            }
+            let shown: String = asked.chars().take(80).collect();
+            let fix = match known.is_empty() {
+                true => "none has one".to_owned(),
+                false => nearest(asked, known),
+            };
+            Some(format!("no run is of {key} {shown:?}; {fix}"))
+        };
+        words.into_iter().filter_map(one).collect()
+    }
+}
+
+/// Whether a word is a state that a run can have.
+///
+/// # Errors
+/// The nearest one, in words.
+pub fn known_state(word: &str) -> Result<(), String> {
+    let known = || JobState::ALL.map(JobState::as_str).into_iter().chain([NOT_STARTED]);
+    if known().any(|state| state == word) {
+        return Ok(());
+    }
+    Err(nearest(word, known()))
 }
 
 /// Reads a point in time: `7d`, `12h`, `30m` before `now`, a day (UTC), or RFC 3339.
@@ -94,6 +138,19 @@ mod tests {
             since: Some(run.launched_at),
         };
         assert!(Filter::default().takes(&run) && all.takes(&run));
+        let runs = [run.clone()];
+        assert_eq!(all.unheard_of(&runs), Vec::<String>::new());
+        let slips = Filter { training: text("cure"), agent: text("ann"), ..all.clone() };
+        assert_eq!(
+            slips.unheard_of(&runs),
+            [
+                "no run is of agent \"ann\"; none has one",
+                "no run is of training \"cure\"; did you mean curee?"
+            ]
+        );
+        assert_eq!(slips.unheard_of(&[]), Vec::<String>::new());
+        assert_eq!(known_state("not_started").and(known_state("timed_out")), Ok(()));
+        assert_eq!(known_state("succeded"), Err("did you mean succeeded?".to_owned()));
         for other in [
             Filter { group: text("Ablation"), ..all.clone() },
             Filter { agent: text("ann"), ..all.clone() },

@@ -5,14 +5,15 @@ use super::fuse;
 use super::options::{Note, Options};
 use super::patience::{self, CAPTURE_MAX, later};
 use super::refused::{ended_before, refused};
-use super::run::{Run, Signals, save};
+use super::run::{Run, Signals};
 use super::state::{Event, State};
 use super::summary::{Spec, Summary, TrainingSpec};
 use super::vigil;
 use crate::apply::OffSettings;
 use crate::domain::{Ceiling, JobEnd};
-use crate::error::Failure;
-use crate::ops::{JobKind, Tether};
+use crate::error::{Failure, FailureKind};
+use crate::ops::{JobKind, Tether, checked_subdir};
+use std::path::Path;
 use std::time::Duration;
 
 /// Runs a job under supervision. Returns the summary, whose `process_exit_code` is the outcome, and
@@ -67,11 +68,22 @@ async fn begin(
     let mut summary = Summary::new(tether.cloud_name(), spec, started_at);
     summary.summary_path.clone_from(&options.summary_path);
 
+    // What could not be pulled at the end is told now, not after a night of training.
+    if let Some(Err(failure)) = options.sync_subdir.as_deref().map(checked_subdir) {
+        return (refused(summary, tether, options, failure), Vec::new());
+    }
     // The pod must run already, and the plan must have a finite end, before anything is spent.
     let end = end_of_job(options, is_link, tether.settings().off);
-    let job = match tether.plan_job(&options.job, end).await {
-        Ok(job) => job,
-        Err(failure) => return (refused(summary, tether, options, failure), Vec::new()),
+    let planned = tokio::select! {
+        biased;
+        job = tether.plan_job(&options.job, end) => Some(job),
+        // A provider that does not answer keeps nobody from leaving.
+        Some(Event::Interrupt | Event::Leave) = signals.recv() => None,
+    };
+    let job = match planned {
+        Some(Ok(job)) => job,
+        Some(Err(failure)) => return (refused(summary, tether, options, failure), Vec::new()),
+        None => return (ended_before(summary, tether, options, false), Vec::new()),
     };
     if let (Some((level, seed, edits)), Some(spec)) =
         (job.of_training(), &mut summary.spec.training)
@@ -110,7 +122,7 @@ async fn begin(
     }
     // Whoever asked for an end by now wants no launch.
     if let Ok(Event::Interrupt | Event::Leave) = signals.try_recv() {
-        return (ended_before(summary, tether, options), Vec::new());
+        return (ended_before(summary, tether, options, true), Vec::new());
     }
     summary.fuse_claim = tether.claim(&job.vehicle);
     summary.job_id = Some(job.id.to_string());
@@ -127,13 +139,34 @@ async fn begin(
     }
     // Before the summary: who reads one can tell by the lock whether its process lives.
     let vigil = vigil::begin(&summary, &job.vehicle, &job.pod.id, tell).await.unwrap_or(None);
-    save(&mut summary, tell);
+    if let Err(error) = summary.write() {
+        // A run of which nobody could read what became is not begun.
+        if let Some(vigil) = vigil {
+            vigil.end();
+        }
+        let failure = unwritable(&summary, options, &error);
+        (summary.job_id, summary.summary_path) = (None, None);
+        return (refused(summary, tether, options, failure), Vec::new());
+    }
 
     let of_job = (&job.vehicle, &job.pod, &job.id, job.ceiling);
     let mut run = Run::new(tether, options, of_job, terms, summary);
     run.to_launch = Some(&job);
     run.is_link = is_link;
     run.go_on(State::Launching, vigil, signals, tell).await
+}
+
+/// Nothing was launched: the summary, from which everything later goes on, has no place.
+fn unwritable(summary: &Summary, options: &Options, error: &std::io::Error) -> Failure {
+    let path = summary.summary_path.as_deref().unwrap_or(Path::new("?")).display();
+    let message = format!("the summary {path} cannot be written: {error}");
+    let (kind, hint) = match options.summary_path {
+        Some(_) => (FailureKind::BadInput, "give --summary-path a file that can be written"),
+        None => {
+            (FailureKind::Internal, "make room in the vehicle's log folder, or give --summary-path")
+        }
+    };
+    Failure::new(kind, message, format!("{hint}; nothing was launched"))
 }
 
 /// A training as it was asked for.

@@ -2,25 +2,26 @@
 
 use super::options::{Note, Options};
 use super::summary::Summary;
-use crate::domain::{JobId, Vehicle};
+use crate::domain::{JobId, Pod, Vehicle};
 use crate::ops::Tether;
 
 /// Brings home the job's folder and what else was asked for, and what was spent. Never fails: what
-/// did not come is in the summary, and the stop follows all the same.
+/// did not come is in the summary, and the stop follows all the same. `known` is the pod as it was told
+/// last, for when the provider does not answer.
 pub(super) async fn capture(
     tether: &Tether,
     options: &Options,
-    vehicle: &Vehicle,
+    (vehicle, known): (&Vehicle, Option<&Pod>),
     id: &JobId,
     summary: &mut Summary,
     tell: &mut (dyn FnMut(Note) + Send),
 ) {
-    let name = Some(vehicle.name.0.as_str());
     let (mut pod, mut pulls) = (None, Vec::new());
     let folders = [Some(format!("jobs/{id}")), options.sync_subdir.clone()];
     for (at, subdir) in folders.into_iter().enumerate() {
         let Some(subdir) = subdir else { continue };
-        match tether.pull_logs(&subdir, name, |progress| tell(Note::Pulling(progress))).await {
+        let pulling = |progress| tell(Note::Pulling(progress));
+        match tether.pull_logs(&subdir, vehicle, known, pulling).await {
             Ok((answer, pull, from)) => {
                 let place = &mut summary.pulled;
                 let place = if at == 0 { &mut place.job_dir } else { &mut place.analysis };
@@ -28,7 +29,7 @@ pub(super) async fn capture(
                 pulls.push(pull);
                 pod = Some(from);
             }
-            Err(failure) => summary.trouble("capture", &failure),
+            Err(failure) => summary.trouble("capture", failure.apart_from_the_bill()),
         }
     }
     summary.capture_complete = summary.pulled.is_complete(options.sync_subdir.is_some());
@@ -45,15 +46,15 @@ pub(super) async fn capture(
     }
     match tether.spend_report().await {
         Ok(report) => summary.spend = Some(report),
-        Err(failure) => summary.trouble("spend", &failure),
+        Err(failure) => summary.trouble("spend", failure.apart_from_the_bill()),
     }
     let pulled: Vec<String> = [&summary.pulled.job_dir, &summary.pulled.analysis]
         .into_iter()
         .flatten()
         .map(|answer| {
             format!(
-                "{} files from {}{}",
-                answer.files,
+                "{} from {}{}",
+                answer.brought(),
                 answer.from,
                 if answer.complete { ", complete" } else { ", INCOMPLETE" }
             )

@@ -3,7 +3,7 @@
 use super::options::ResumeOptions;
 use super::summary::{Summary, VERSION};
 use crate::domain::Vehicle;
-use crate::error::{Failure, FailureKind};
+use crate::error::{Failure, FailureKind, StillBilling};
 use crate::ops::Tether;
 use std::path::Path;
 
@@ -12,17 +12,35 @@ use std::path::Path;
 /// # Errors
 /// What it is instead, in words. Nothing was changed.
 pub(super) fn read(tether: &Tether, asked: &ResumeOptions) -> Result<(Summary, Vehicle), Failure> {
-    let path = asked.summary.display();
-    let summary = read_summary(&asked.summary)?.ok_or_else(|| {
-        Failure::bad_input(format!("the summary {path} could not be read: there is no such file"))
-    })?;
-    if let Some(why) = nothing_to_take_up(&summary) {
+    // The run that is meant may have left its pod running, whatever is wrong with what was named.
+    let found = known(asked).map_err(|failure| failure.billing(StillBilling::Unknown))?;
+    if let Some(why) = nothing_to_take_up(&found) {
+        let may_run =
+            if found.pod_may_still_be_running { StillBilling::Unknown } else { StillBilling::No };
         return Err(Failure::new(
             FailureKind::BadInput,
-            format!("{path}: {why}"),
-            "nothing was changed; pod_status tells how the pod is",
-        ));
+            format!("{}: {why}", asked.summary.display()),
+            "nothing was changed; pod_status tells how the pod is, `podtether audit` what bills",
+        )
+        .billing(may_run));
     }
+    let vehicle = its_vehicle(tether, asked, &found);
+    vehicle.map_err(|failure| failure.billing(StillBilling::Unknown)).map(|it| (found, it))
+}
+
+fn known(asked: &ResumeOptions) -> Result<Summary, Failure> {
+    let path = asked.summary.display();
+    read_summary(&asked.summary)?.ok_or_else(|| {
+        Failure::bad_input(format!("the summary {path} could not be read: there is no such file"))
+    })
+}
+
+fn its_vehicle(
+    tether: &Tether,
+    asked: &ResumeOptions,
+    summary: &Summary,
+) -> Result<Vehicle, Failure> {
+    let path = asked.summary.display();
     let (theirs, ours) = (summary.cloud, tether.cloud_name());
     if theirs != ours {
         return Err(Failure::bad_input(format!(
@@ -35,13 +53,12 @@ pub(super) fn read(tether: &Tether, asked: &ResumeOptions) -> Result<(Summary, V
             "{path} is of a run of vehicle {name}, not of {asked}"
         )));
     }
-    let vehicle = tether.vehicle(Some(name)).map_err(|failure| {
+    tether.vehicle(Some(name)).map_err(|failure| {
         Failure::bad_input(format!(
             "{path} is of a run of vehicle {name}, which this config does not declare: {}",
             failure.message
         ))
-    })?;
-    Ok((summary, vehicle))
+    })
 }
 
 /// The summary of a run; `None` when there is no such file.

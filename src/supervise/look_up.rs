@@ -54,7 +54,7 @@ pub(crate) async fn look_up(
             notifier: Notifier::silent(),
             summary_path: Some(path.to_owned()),
         };
-        capture(tether, &options, vehicle, &id, &mut summary, tell).await;
+        capture(tether, &options, (vehicle, None), &id, &mut summary, tell).await;
     }
     summary.pod_may_still_be_running = true;
     summary.ended_at = Some(tether.clock().now());

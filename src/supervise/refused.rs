@@ -20,15 +20,24 @@ pub(super) fn refused(
     summary.pod_may_still_be_running =
         failure.kind != FailureKind::NoPod || failure.still_billing != StillBilling::No;
     summary.reason = Some(failure.message.clone());
-    summary.trouble("dry_run", &failure);
+    summary.hint = Some(failure.hint.clone()).filter(|hint| !hint.is_empty());
+    summary.trouble("dry_run", failure.apart_from_the_bill());
     summary.process_exit_code = Some(if is_refusal { 2 } else { 1 });
     write(summary, tether, options)
 }
 
-/// A run that was ended by a signal before anything was launched. The pod ran before and runs on.
-pub(super) fn ended_before(mut summary: Summary, tether: &Tether, options: &Options) -> Summary {
-    let reason =
-        "it was ended before anything was launched; the pod was running before and runs on";
+/// A run that was ended by a signal before anything was launched. A pod that was `seen` ran before and runs
+/// on; else nobody knows.
+pub(super) fn ended_before(
+    mut summary: Summary,
+    tether: &Tether,
+    options: &Options,
+    seen: bool,
+) -> Summary {
+    let reason = match seen {
+        true => "it was ended before anything was launched; the pod was running before and runs on",
+        false => "it was ended before anything was launched, and before the pod was seen",
+    };
     summary.reason = Some(reason.to_owned());
     summary.process_exit_code = Some(6);
     write(summary, tether, options)
@@ -39,11 +48,12 @@ fn write(mut summary: Summary, tether: &Tether, options: &Options) -> Summary {
     if summary.summary_path.is_none()
         && let Ok(vehicle) = tether.vehicle(options.job.vehicle.as_deref())
     {
-        let stamp = summary.started_at.format("%Y%m%d-%H%M%S");
-        summary.summary_path =
-            Some(vehicle.local_log_dir.join(format!("supervise-refused-{stamp}.json")));
+        let stamp = summary.started_at.format("%Y%m%d-%H%M%S%.3f");
+        let name = format!("supervise-refused-{stamp}.json").replacen('.', "", 1);
+        summary.summary_path = Some(vehicle.local_log_dir.join(name));
     }
     if let Err(error) = summary.write() {
+        summary.unwritten = Some(error.kind());
         summary.trouble("summary", error);
     }
     summary

@@ -68,9 +68,12 @@ async fn take_up(
     let options = options(asked, &summary);
     summary.stops_by = (!options.no_stop).then_some(over);
     let Ok(vigil) = vigil::begin(&summary, &vehicle, &pod_id, tell).await else {
-        return Err(refusal(format!(
-            "the process of this run (or of another --resume of it) lives and follows job {id}; the summary names process {before}"
-        )));
+        return Err(refusal(
+            &vehicle,
+            format!(
+                "the process of this run (or of another --resume of it) lives and follows job {id}; the summary names process {before}"
+            ),
+        ));
     };
     let pod = match tether.pod_of_run(&vehicle, &pod_id).await? {
         PodOfRun::On(pod) => pod,
@@ -86,7 +89,7 @@ async fn take_up(
             return Ok(end_off(tether, &vehicle, &id, summary, vigil, &what, tell).await);
         }
     };
-    is_of_this_boot(&summary, &pod, &id)?;
+    is_of_this_boot(&vehicle, &summary, &pod, &id)?;
 
     let terms = patience::terms(deadline, options.no_stop, tether.settings().off);
     let asked_for = summary.spec.max_runtime_sec;
@@ -107,9 +110,12 @@ async fn take_up(
         && let Some(other) = found.look.live_jobs.iter().flatten().find(|other| **other > id)
         && !options.no_stop
     {
-        return Err(refusal(format!(
-            "job {other} lives on pod {pod_id} and was started after this run: to go on would end it with the pod"
-        )));
+        return Err(refusal(
+            &vehicle,
+            format!(
+                "job {other} lives on pod {pod_id} and was started after this run: to go on would end it with the pod"
+            ),
+        ));
     }
     tell(Note::Said(format!(
         "taken up: job {id} on pod {pod_id}, begun {}, until {}",
@@ -118,7 +124,7 @@ async fn take_up(
     )));
     // The pod bills already: without a fuse it is all the more to be followed.
     if let Err(failure) = fuse::arm(tether, &vehicle, &pod, over, tell).await {
-        run.summary.trouble("fuse", &failure);
+        run.summary.trouble("fuse", failure.apart_from_the_bill());
         tell(Note::Said(format!("no fuse could be armed: {}", failure.message)));
     }
     save(&mut run.summary, tell);
@@ -148,13 +154,12 @@ fn written_at(asked: &ResumeOptions) -> Option<DateTime<Utc>> {
     Some(written.into())
 }
 
-fn refusal(message: String) -> Failure {
-    Failure::new(
-        FailureKind::Refused,
-        message,
-        "nothing was changed; to take the pod off the bill: podtether stop --vehicle NAME",
-    )
-    .billing(StillBilling::Yes)
+fn refusal(vehicle: &Vehicle, message: String) -> Failure {
+    let name = &vehicle.name;
+    let hint = format!(
+        "nothing was changed; to take the pod off the bill: podtether stop --vehicle {name}"
+    );
+    Failure::new(FailureKind::Refused, message, hint).billing(StillBilling::Yes)
 }
 
 /// How far the provider's times of one start may differ.
@@ -166,14 +171,22 @@ pub(crate) fn later_boot(pod: &Pod, began: DateTime<Utc>) -> Option<DateTime<Utc
 }
 
 /// A pod that was started again since is somebody else's: this run ended with its boot.
-fn is_of_this_boot(summary: &Summary, pod: &Pod, id: &JobId) -> Result<(), Failure> {
+fn is_of_this_boot(
+    vehicle: &Vehicle,
+    summary: &Summary,
+    pod: &Pod,
+    id: &JobId,
+) -> Result<(), Failure> {
     let boot = summary.pod_started_at.unwrap_or(summary.started_at);
     match later_boot(pod, boot) {
-        Some(at) => Err(refusal(format!(
-            "pod {} was started again at {}, after this run began: job {id} ended with the boot before, and what runs now is not of this run. Its results are still on the volume (sync_logs, subdir jobs/{id})",
-            pod.id,
-            at.format("%Y-%m-%d %H:%M UTC")
-        ))),
+        Some(at) => Err(refusal(
+            vehicle,
+            format!(
+                "pod {} was started again at {}, after this run began: job {id} ended with the boot before, and what runs now is not of this run. Its results are still on the volume (sync_logs, subdir jobs/{id})",
+                pod.id,
+                at.format("%Y-%m-%d %H:%M UTC")
+            ),
+        )),
         None => Ok(()),
     }
 }
@@ -212,7 +225,7 @@ async fn end_off(
     tell(Note::Said(format!("{what}; {home}")));
     match tether.spend_report().await {
         Ok(report) => summary.spend = Some(report),
-        Err(failure) => summary.trouble("spend", &failure),
+        Err(failure) => summary.trouble("spend", failure.apart_from_the_bill()),
     }
     let succeeded = summary.state.as_deref() == Some(JobState::Succeeded.as_str());
     summary.pod_may_still_be_running = false;

@@ -26,10 +26,21 @@ use tokio::sync::mpsc;
 /// Signals, as they reach the loop.
 pub type Signals = mpsc::UnboundedReceiver<Event>;
 
-/// Writes the summary; what keeps it from being written holds up nothing.
+/// Writes the summary; what keeps it from being written holds up nothing, and is told once.
 pub(super) fn save(summary: &mut Summary, tell: &mut (dyn FnMut(Note) + Send)) {
-    if let Err(error) = summary.write() {
-        tell(Note::Said(format!("the summary could not be written: {error}")));
+    let before = summary.unwritten.take();
+    match summary.write() {
+        Ok(()) if before.is_some() => tell(Note::Said("the summary is written again".to_owned())),
+        Ok(()) => {}
+        Err(error) => {
+            let kind = error.kind();
+            if before.is_none() {
+                let why = format!("the summary could not be written: {error}");
+                summary.trouble("summary", &why);
+                tell(Note::Said(why));
+            }
+            summary.unwritten = Some(kind);
+        }
     }
 }
 
@@ -114,8 +125,15 @@ impl<'a> Run<'a> {
             let before = state;
             (state, effect) = state::next(&before, &event, self.moment.at, terms);
             if state == State::Capturing(End::Interrupted) && before.end().is_none() {
-                let way = "ending in order: what there is comes home, then the pod is stopped; once more (Ctrl-C) leaves at once";
-                tell(Note::Said(way.to_owned()));
+                let then = match options.no_stop {
+                    // Of a link: whoever runs the campaign says what becomes of the pod.
+                    true if self.is_link => "the campaign ends",
+                    true => "the pod is left running and bills (--no-stop)",
+                    false => "the pod is stopped",
+                };
+                tell(Note::Said(format!(
+                    "ending in order: what there is comes home, then {then}; once more (Ctrl-C) leaves at once"
+                )));
             }
             self.record(&before, &state, tell);
             self.summary.fuse_claim = tether.claim(self.vehicle).or(self.summary.fuse_claim.take());
@@ -157,7 +175,7 @@ impl<'a> Run<'a> {
                 Event::Launched
             }
             Err(failure) => {
-                self.summary.trouble("launch", &failure);
+                self.summary.trouble("launch", failure.apart_from_the_bill());
                 tell(Note::Said(format!("the launch gave no good answer: {}", failure.message)));
                 let answer_lost =
                     matches!(failure.kind, FailureKind::SshUnreachable | FailureKind::Timeout);
@@ -189,12 +207,13 @@ impl<'a> Run<'a> {
                 let mut left = false;
                 let mut late = false;
                 let watched = self.watched();
+                let of_job = (self.vehicle, Some(self.follower.pod()));
                 tokio::select! {
                     // In one order always, so that a simulated run can be told again.
                     biased;
                     () = leave(signals) => left = true,
                     () = tokio::time::sleep(CAPTURE_MAX) => late = true,
-                    () = capture(self.tether, self.options, self.vehicle, self.id, &mut self.summary, tell) => {}
+                    () = capture(self.tether, self.options, of_job, self.id, &mut self.summary, tell) => {}
                     () = watched.keep() => {}
                 }
                 if late {
@@ -256,7 +275,7 @@ impl<'a> Run<'a> {
                 Event::Saw(found.state)
             }
             Err(failure) => {
-                self.summary.trouble("follow", &failure);
+                self.summary.trouble("follow", failure.apart_from_the_bill());
                 tell(Note::Said(format!("the pod did not answer: {}", failure.message)));
                 Event::NoContact
             }
@@ -285,7 +304,7 @@ impl<'a> Run<'a> {
             // A 404 is no proof that it is gone (A05); the deadline bounds the wait.
             Ok(None) => Event::Tick,
             Err(failure) => {
-                self.summary.trouble("follow", &failure);
+                self.summary.trouble("follow", failure.apart_from_the_bill());
                 Event::Tick
             }
         }
@@ -314,7 +333,7 @@ impl<'a> Run<'a> {
                 if refused { Event::StopRefused } else { Event::StopAsked { confirmed } }
             }
             Err(failure) => {
-                self.summary.trouble("stop", &failure);
+                self.summary.trouble("stop", failure.apart_from_the_bill());
                 tell(Note::Said(format!("the stop failed: {}", failure.message)));
                 Event::StopAsked { confirmed: false }
             }

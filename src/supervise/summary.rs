@@ -19,7 +19,7 @@ pub(super) const VERSION: u32 = 1;
 /// What did not go as it should, by step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepTrouble {
-    /// verify, dry_run, fuse, launch, follow, capture, spend, stop, notify, resume.
+    /// verify, dry_run, fuse, launch, follow, capture, spend, stop, notify, resume, summary.
     pub step: Cow<'static, str>,
     /// What happened.
     pub error: String,
@@ -185,6 +185,12 @@ pub struct Summary {
     pub process_exit_code: Option<u8>,
     /// Where this summary is.
     pub summary_path: Option<PathBuf>,
+    /// Why what lies there is older than this, if so.
+    #[serde(skip)]
+    pub unwritten: Option<std::io::ErrorKind>,
+    /// Of a run that was not begun: what to do about it.
+    #[serde(skip)]
+    pub hint: Option<String>,
 }
 
 /// The latest numbers in a job's log: one value, under both of its names.
@@ -247,6 +253,8 @@ impl Summary {
             ended_at: None,
             process_exit_code: None,
             summary_path: None,
+            unwritten: None,
+            hint: None,
         }
     }
 

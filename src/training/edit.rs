@@ -1,8 +1,8 @@
 //! Writes a level's values into a source file: only the values on the active lines change, every other
 //! byte stays as it was, whatever its line ends, indentation and comments.
 
+use crate::digest::sha256_hex;
 use crate::domain::{Level, Recipe, SourceEdit};
-use sha2::{Digest as _, Sha256};
 
 /// One line that was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,8 +151,8 @@ pub fn edited(
     changes.sort_by_key(|change| change.line);
     let text = new.concat();
     Ok(Edited {
-        sha256_before: sha256(bytes),
-        sha256_after: sha256(text.as_bytes()),
+        sha256_before: sha256_hex(bytes),
+        sha256_after: sha256_hex(text.as_bytes()),
         text,
         changes,
         found: found.name.clone(),
@@ -170,11 +170,6 @@ pub fn diff(file: &str, changes: &[LineChange]) -> String {
         text.push_str(&format!("@@ -{line} +{line} @@\n-{before}\n+{after}\n"));
     }
     text
-}
-
-/// SHA-256 in lower-case hexadecimal.
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Where a field's value stands.

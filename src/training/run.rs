@@ -24,6 +24,21 @@ pub enum RunError {
         "extra_args={0:?} has an open quote or a character that no command line takes; they are split into words as a shell would, and nothing in them is expanded"
     )]
     Words(String),
+    /// Extra arguments that change what the recipe fills in. The last of an option counts to nearly every
+    /// program, so the run would be another than its name and its record say.
+    #[error(
+        "extra_args give {option} again, which training {training} fills with {{{hole}}}: the run would not be what its name and record say; {instead}"
+    )]
+    Again {
+        /// The training.
+        training: String,
+        /// The option.
+        option: String,
+        /// The placeholder that gives it its value.
+        hole: String,
+        /// What to do instead.
+        instead: &'static str,
+    },
     /// The job's name.
     #[error(transparent)]
     Name(#[from] JobNameError),
@@ -84,11 +99,16 @@ pub fn run(
         .map_err(|hole| RunError::Hole { training: recipe.name.clone(), hole })?;
     let extra = extra_words(extra_args)
         .ok_or_else(|| RunError::Words(extra_args.chars().take(200).collect()))?;
+    if let Some(error) = given_again(recipe, &extra) {
+        return Err(error);
+    }
+    // The last one counts, as it does to argparse.
     let changed = recipe.expect.iterations_option.as_deref().and_then(|option| {
-        let after = extra.iter().position(|word| word == option).and_then(|at| extra.get(at + 1));
-        let joined =
-            extra.iter().rev().find_map(|word| word.strip_prefix(option)?.strip_prefix('='));
-        joined.or(after.map(String::as_str))?.parse().ok()
+        let value = |(at, word): (usize, &String)| match word.strip_prefix(option)? {
+            "" => extra.get(at + 1).cloned(),
+            rest => rest.strip_prefix('=').map(str::to_owned),
+        };
+        extra.iter().enumerate().rev().find_map(value)?.parse().ok()
     });
     words.extend(extra);
     let of_level = match level {
@@ -99,6 +119,40 @@ pub fn run(
         name: JobName::parse(&format!("train-{}{of_level}-s{seed}", recipe.name))?,
         words,
         iterations: changed.or(recipe.expect.iterations),
+    })
+}
+
+/// Whether extra arguments give again what a placeholder of the command gives: `--seed {seed}`,
+/// `--seed={seed}`, `env.noise={noise}`.
+fn given_again(recipe: &Recipe, extra: &[String]) -> Option<RunError> {
+    let before = std::iter::once(None).chain(recipe.command.iter().map(Some));
+    before.zip(&recipe.command).find_map(|(before, word)| {
+        let hole = word.placeholders().next()?;
+        let option = match word.before_placeholder()? {
+            "" => before?.source(),
+            text => text.strip_suffix('=')?,
+        };
+        let is_option = option.starts_with('-') && !option.contains('=');
+        let again = |given: &String| match given.strip_prefix(option) {
+            Some("") => is_option,
+            Some(rest) => rest.starts_with('='),
+            None => false,
+        };
+        // What stands before a value of its own and is no option gives it no name.
+        (is_option || word.before_placeholder() != Some("")).then_some(())?;
+        extra.iter().any(again).then(|| RunError::Again {
+            training: recipe.name.clone(),
+            option: option.to_owned(),
+            hole: hole.to_owned(),
+            instead: match hole {
+                "seed" => "give it as seed",
+                "level" => "give it as dr_level (--dr)",
+                _ if recipe.fields().contains(&hole) => {
+                    "choose the level that has it, or add one to the recipe"
+                }
+                _ => "leave it out",
+            },
+        })
     })
 }
 
@@ -163,6 +217,14 @@ mod tests {
         assert_eq!(more.iterations, Some(2500));
         assert_eq!(more.words[3..], ["--max_iterations", "2500", "env.rew_scale_pos=0.25"]);
         assert_eq!(run(0, "--max_iterations=50").unwrap().iterations, Some(50));
+        // Given several times, the last one is what the program takes.
+        for (extra, iterations) in [
+            ("--max_iterations 9 --max_iterations 7", 7),
+            ("--max_iterations=9 --max_iterations 7", 7),
+            ("--max_iterations 9 --max_iterations=7", 7),
+        ] {
+            assert_eq!(run(0, extra).unwrap().iterations, Some(iterations), "{extra}");
+        }
         assert_eq!(expected_time(&recipe, Some(400)), Some(Duration::from_secs(128)));
     }
 
@@ -193,6 +255,30 @@ mod tests {
         );
         assert!(matches!(run("it's"), Err(RunError::Words(_))));
         assert!(matches!(run("a\0b"), Err(RunError::Words(_))));
+    }
+
+    /// A seed that is given behind the recipe's would be the one that counts, and the record would name
+    /// the other.
+    #[test]
+    fn extra_arguments_do_not_give_again_what_the_recipe_fills_in() {
+        let mut recipe = sample::curee();
+        let command =
+            "./t --seed {seed} -r={com_to_cob_offset_radius} env.x={volume_range} {level} --n 3";
+        recipe.command = command.split(' ').map(|word| Template::parse(word).unwrap()).collect();
+        let run = |extra: &str| super::run(&recipe, recipe.levels.get(1), 3, extra, "/w");
+        for (extra, says) in [
+            ("--seed 7", "extra_args give --seed again, which training curee fills with {seed}"),
+            ("--n 4 --seed=7", "give it as seed"),
+            ("-r 0.5", "-r again"),
+            ("-r=0.5", "choose the level that has it"),
+            ("env.x=1", "env.x again"),
+        ] {
+            let error = run(extra).unwrap_err().to_string();
+            assert!(error.contains(says), "{extra}: {error}");
+        }
+        for extra in ["--n 4", "--seeds 7", "seed=7", "env.xy=1", "DR_2", "env.x"] {
+            assert!(run(extra).is_ok(), "{extra}");
+        }
     }
 
     #[test]

@@ -231,6 +231,9 @@ async fn a_drill_that_is_killed_midway_leaves_a_net_that_ends_the_bill() {
     let refused = tether.ensure_pod(&ensure(0)).await.unwrap_err();
     assert_eq!(refused.kind, FailureKind::Conflict, "{refused}");
     assert!(refused.message.contains("a drill of vehicle rover is under way"), "{refused}");
+    // A second one is refused; 1 would say that it ended with the pod off.
+    let (code, said) = drill(&fixture, &["--fuses", "deadman"]).await;
+    assert_eq!((code, &said["failure"]["kind"]), (2, &"conflict".into()), "{said}");
     child.start_kill().unwrap();
     child.wait().await.unwrap();
     assert_eq!(fixture.status().await, "RUNNING", "it was killed while the pod was on");

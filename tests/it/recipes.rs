@@ -204,6 +204,10 @@ fn a_recipe_that_will_not_do_is_refused_with_line_key_and_what_would() {
             "13: trainings.walk.levels.b: b means a already",
         ),
         (
+            "vehicle: sub\ncommand: t --seed {seed}\nlevels: {a: {values: {x: 1, y: 2}}}\nedits: [{file: a, fields: [x]}]",
+            "12: trainings.walk.levels: y is used nowhere, so no level would change it; write {y} into the command, or name it in edits.fields",
+        ),
+        (
             "vehicle: sub\nlevels:\n  a: {values: {x: {y: 1}}}",
             "12: trainings.walk.levels.a.values.x: is not a value of one line",
         ),

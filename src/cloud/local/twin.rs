@@ -9,6 +9,7 @@ use super::pod::Sshd;
 use super::problem::Problem;
 use super::timing::Timing;
 use crate::clock::SharedClock;
+use crate::digest::hex;
 use crate::secret::Secret;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -150,8 +151,7 @@ pub const POD_KEY: &str = "local-pod-";
 /// A new key; never of the shape of a real one.
 pub fn new_key(kind: &str) -> String {
     let random: [u8; 16] = rand::random();
-    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("local-{kind}{hex}")
+    format!("local-{kind}{}", hex(&random))
 }
 
 /// A new id of a pod or volume.

@@ -5,7 +5,6 @@ use crate::config::error::nearest;
 use crate::config::keys::{Key, PIN};
 use crate::config::paths;
 use crate::config::read::{self, Value};
-use crate::config::workload::on_volume;
 use crate::domain::{
     ExpectedReward, Link, LinkExpected, Marker, Pin, PinnedFile, RewardLines, Vehicle, Work,
 };
@@ -46,9 +45,7 @@ impl Reader<'_> {
                 (Some(here), None) => {
                     paths::expand(&here, folder, self.env.home()).map(PinnedFile::Here)
                 }
-                (None, Some(pod)) => {
-                    on_volume(&pod, &vehicle.volume_mount_path).map(PinnedFile::OnPod)
-                }
+                (None, Some(pod)) => self.on_volume(&pod, vehicle).map(PinnedFile::OnPod),
                 _ if section.was_given("here") != section.was_given("pod") => continue,
                 _ => Err((
                     "names no file, or two".to_owned(),
@@ -70,7 +67,7 @@ impl Reader<'_> {
             let key = format!("{group}.{word}");
             for written in at.texts(&key) {
                 let (line, path) = at.line_of(&key);
-                match on_volume(&written, &vehicle.volume_mount_path) {
+                match self.on_volume(&written, vehicle) {
                     Ok(path_on_pod) if markers.iter().any(|one| one.path == path_on_pod) => {
                         let what = format!("{written} must be there and must not");
                         self.problems.add(line, path, what, "keep one of them");

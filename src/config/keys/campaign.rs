@@ -49,8 +49,8 @@ pub(in crate::config) const LINK: &[Key] = &[
     key(
         "workdir",
         Kind::Text(value::any),
-        "/workspace/my-code",
-        "Of a command: the folder to run in.",
+        "my-code",
+        "Of a command: the folder to run in, relative to the mount path or absolute; the mount path when left out.",
     ),
     key("max_runtime_sec", CEILING, "600", "Its ceiling in seconds; the config's when left out."),
     key(

@@ -37,7 +37,8 @@ impl FuseReport {
     pub fn deadman(seen: Option<&DeadmanSeen>, now: DateTime<Utc>) -> Self {
         let bare = |state, why| Self::without_proof(FuseName::Deadman, state, why);
         let Some(seen) = seen else {
-            let why = "none is armed on this machine (podtether deadman arm)".to_owned();
+            let why =
+                "none is armed on this machine (podtether deadman arm --vehicle …)".to_owned();
             return bare(FuseState::Off, why);
         };
         let DeadmanSeen { pid, fire_at, .. } = seen;

@@ -5,10 +5,9 @@ use super::apart::LocalNames;
 use super::manifest::{Check, Entry, Manifest, Stamp};
 use super::rsync_run::PARTIAL_DIR;
 use super::verified::{Here, Known, Verified};
-use sha2::{Digest as _, Sha256};
+use crate::digest::sha256_of_file;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -200,8 +199,8 @@ fn compare(
     };
     // Looked at before it is read: what changes it meanwhile changes these.
     let marks = Here::of(here).map_err(|_| "it cannot be read here")?;
-    match hash_of(here) {
-        Ok(own) if own == *hash => Ok(Some(marks)),
+    match sha256_of_file(here) {
+        Ok((_, own)) if own == *hash => Ok(Some(marks)),
         Ok(_) => Err("its content differs from the pod's"),
         Err(_) => Err("it cannot be read here"),
     }
@@ -223,22 +222,10 @@ pub(super) fn unproven<'a>(
         .collect()
 }
 
-fn hash_of(path: &Path) -> io::Result<[u8; 32]> {
-    let mut file = File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut chunk = vec![0; 1 << 20];
-    loop {
-        let read = file.read(&mut chunk)?;
-        if read == 0 {
-            return Ok(hash.finalize().into());
-        }
-        hash.update(&chunk[..read]);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sha2::{Digest as _, Sha256};
     use std::os::unix::fs::symlink;
 
     #[test]

@@ -2,6 +2,7 @@
 //! brought everything, so that the next one goes on where this one stopped.
 
 use super::{PullRequest, TransferError};
+use crate::digest::hex;
 use crate::held::Held;
 use sha2::{Digest as _, Sha256};
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -97,7 +98,7 @@ fn key(request: &PullRequest, local_dir: &Path) -> String {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize()[..8])
 }
 
 /// Makes a folder that only we can enter, or checks that it is one.

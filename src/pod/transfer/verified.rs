@@ -4,6 +4,7 @@
 
 use super::PulledFile;
 use super::manifest::{Manifest, Stamp};
+use crate::digest::hex;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -58,11 +59,6 @@ impl Known {
         let path = self.path.to_str()?.to_owned();
         Some(PulledFile { path, bytes: self.size, sha256: self.sha256.clone() })
     }
-}
-
-/// A hash as text.
-pub(super) fn hex(hash: &[u8; 32]) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The first line of the file.

@@ -52,8 +52,8 @@ fn only_the_two_active_lines_change() {
     );
     assert_eq!(made.text, expected);
     assert_eq!(made.found, "DR_2");
-    assert_eq!(made.sha256_before, sha256(FILE.as_bytes()));
-    assert_eq!(made.sha256_after, sha256(expected.as_bytes()));
+    assert_eq!(made.sha256_before, sha256_hex(FILE.as_bytes()));
+    assert_eq!(made.sha256_after, sha256_hex(expected.as_bytes()));
     let told = diff("env.py", &made.changes);
     assert!(told.starts_with("--- env.py\n+++ env.py\n@@ -6 +6 @@\n-        com_to"), "{told}");
     assert_eq!(told.lines().count(), 8);

@@ -1,7 +1,7 @@
 //! A campaign's file as its writer meets it: what is refused, with line, key and what would do.
 
 use podtether::config::{self, Environment};
-use podtether::domain::{LinkEnd, Work};
+use podtether::domain::{LinkEnd, PinnedFile, Work};
 
 const CONFIG: &str = "\
 vehicles:
@@ -29,10 +29,14 @@ trainings:
 
 /// The file's links begin on line 3.
 fn load(text: &str) -> Result<podtether::domain::Campaign, String> {
+    load_with(CONFIG, text)
+}
+
+fn load_with(config: &str, text: &str) -> Result<podtether::domain::Campaign, String> {
     let folder = tempfile::tempdir().unwrap();
     let env = Environment::isolated([("HOME", "/home/ann")]);
     let path = folder.path().join("podtether.yaml");
-    std::fs::write(&path, CONFIG).unwrap();
+    std::fs::write(&path, config).unwrap();
     let config = config::load(&path, &env).unwrap();
     let path = folder.path().join("c.yaml");
     std::fs::write(&path, text).unwrap();
@@ -58,6 +62,55 @@ fn a_campaign_is_read_with_all_that_its_links_are_held_to() {
     assert_eq!((one.before[0].path.as_str(), one.after[0].must_exist), ("m/a", false));
     assert!(matches!(&one.work, Work::Training { seed: Some(seed), .. } if seed == "3"));
     assert_eq!(campaign.links[1].end, LinkEnd::Stop);
+}
+
+/// Paths on the pod mean the same on the local cloud, where the mount path is another: a rehearsal runs
+/// the file as it is.
+#[test]
+fn a_campaigns_paths_mean_the_volume_on_either_cloud() {
+    let sha = "a".repeat(64);
+    for (cloud, mount) in [("runpod", "/workspace"), ("local", "/state/mnt/sub/workspace")] {
+        let config = format!("cloud: {cloud}\nlocal: {{state_dir: /state}}\n{CONFIG}");
+        for (written, workdir) in [
+            ("code", format!("{mount}/code")),
+            ("/workspace/code", format!("{mount}/code")),
+            ("/root/code", "/root/code".to_owned()),
+        ] {
+            let text = links(&format!(
+                "- {{name: one, command: x, workdir: {written}, max_usd: 1, pins: [{{pod: /workspace/a, sha256: {sha}}}], gates: {{before: {{require: [/workspace/m/b]}}}}}}"
+            ));
+            let one = load_with(&config, &text).unwrap().links.remove(0);
+            assert!(
+                matches!(&one.work, Work::Command { workdir: Some(found), .. } if *found == workdir),
+                "{cloud}: {one:?}"
+            );
+            assert_eq!(one.before[0].path, "m/b");
+            assert_eq!(one.pins[0].file, PinnedFile::OnPod("a".to_owned()));
+        }
+    }
+}
+
+/// Nine aliases of nine aliases of …
+fn bomb() -> String {
+    let lists = ('b'..='j').zip('a'..).map(|(name, of)| {
+        let aliases = vec![format!("*{of}"); 9].join(",");
+        format!("{name}: &{name} [{aliases}]\n")
+    });
+    format!("a: &a [x]\n{}", lists.collect::<String>())
+}
+
+/// A file that is not there is not called a config, which it is not.
+#[test]
+fn a_campaigns_file_that_cannot_be_read_is_called_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = Environment::isolated([("HOME", "/home/ann")]);
+    let path = folder.path().join("podtether.yaml");
+    std::fs::write(&path, CONFIG).unwrap();
+    let config = config::load(&path, &env).unwrap();
+    let gone = config::load_campaign(&folder.path().join("gone.yaml"), &config, &env).unwrap_err();
+    let gone = gone.to_string();
+    assert!(gone.starts_with("cannot read the campaign's file /"), "{gone}");
+    assert!(gone.contains("gone.yaml (from --chain)"), "{gone}");
 }
 
 /// Bad input: told by line and key, with what would do.
@@ -115,6 +168,7 @@ fn a_campaign_that_will_not_do_is_refused_with_line_key_and_what_would() {
             "lots is neither two numbers, the lower one first, nor recipe",
         ),
         (job(", expect: {artifacts: [\"[a\"]}"), "links[0].expect.artifacts: [a is no pattern"),
+        (job(", workdir: ../x"), "links[0].workdir: ../x is not a plain path on the volume"),
         (job(", pause: maybe"), "links[0].pause: maybe is no way to pause"),
         (
             job(", stop: true"),
@@ -136,12 +190,16 @@ fn a_campaign_that_will_not_do_is_refused_with_line_key_and_what_would() {
         ("campaign: c\nlinks: []".to_owned(), "c.yaml:2: links: has no link"),
         ("campaign: c".to_owned(), "links: is missing"),
         ("".to_owned(), "campaign: is missing"),
-        ("campaign: c\nlinks:\n\t- a".to_owned(), "c.yaml:3:"),
+        ("campaign: c\nlinks:\n\t- a".to_owned(), "c.yaml:3:2: not YAML: a tab, where only spaces"),
         (
             "campaign: c\ncampaign: d\nlinks: [{name: off, stop: true}]".to_owned(),
             "c.yaml:2: campaign: given twice, first on line 1",
         ),
-        ("campaign: c\nlinks: &l [{name: a, needs: *l}]".to_owned(), "c.yaml"),
+        (
+            "campaign: c\nlinks: &l [{name: a, needs: *l}]".to_owned(),
+            "not YAML: an alias (*name) leads back into its own anchor",
+        ),
+        (bomb(), "its aliases (*name) make it far larger than any settings are"),
     ] {
         let error = load(&text).unwrap_err();
         assert!(error.starts_with("c.yaml") && error.contains(says), "{text}\n{says}\n{error}");

@@ -83,6 +83,9 @@ async fn at_a_stop_point_the_pod_is_off_and_the_same_command_goes_on() {
     assert_eq!(found["state"], "paused");
     assert!(link(&found, "one")["paused_at"].is_string());
     assert_eq!((fixture.status().await.as_str(), lines(&fixture, "twos")), ("EXITED", 0));
+    // The way on can be gone as it stands: the pod is off.
+    let way = "go on:    ensure_pod with vehicle=rover first, then podtether supervise --chain";
+    assert!(outcome.stderr.contains(way), "{}", outcome.stderr);
     // Without a pod it says what to do.
     let outcome = run(&fixture, &[]).await;
     assert!(outcome.code == 2 && outcome.stderr.contains("ensure_pod"), "{outcome:#?}");

@@ -3,7 +3,10 @@
 mod broken;
 mod example;
 mod file;
+mod gates;
 mod gone_on;
+mod newer;
+mod schema;
 mod whole;
 
 use crate::flows::fixture::Fixture;

@@ -7,7 +7,7 @@ use std::fs;
 
 /// One link that leaves a file, a log with rewards and a marker; one that is pinned to that file.
 fn links() -> String {
-    let weights = podtether::ops::sha256_hex(b"weights\n");
+    let weights = podtether::digest::sha256_hex(b"weights\n");
     format!(
         r#"
   - name: train
@@ -68,8 +68,8 @@ async fn a_campaign_runs_each_link_once_and_ends_off_the_bill() {
     assert_eq!((jobs(&fixture), lines(&fixture, "runs")), (2, 2));
 }
 
-/// What is done is skipped; what it left being gone, or another command, runs it again, and what needs
-/// it when that changed.
+/// What is done is skipped; what it left being gone, or another command, runs it again, and what builds on
+/// it: what needs it, and a pull of what it left.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_is_run_again_when_what_it_left_is_gone_or_when_it_is_another() {
     let fixture = fixture();
@@ -77,24 +77,37 @@ async fn a_link_is_run_again_when_what_it_left_is_gone_or_when_it_is_another() {
     fixture.running(&tether).await;
     let one = |command: &str| {
         format!(
-            "  - {{name: one, command: '{command}; mkdir -p out; echo 1 >out/a', pull: out, max_runtime_sec: 60, max_usd: 1.5, expect: {{artifacts: [a]}}}}\n  - {{name: two, command: 'echo 2 >>twos', max_runtime_sec: 60, max_usd: 1.5, needs: [one]}}\n  - {{name: off, stop: true}}\n"
+            "  - {{name: one, command: '{command}; mkdir -p out; date +%N >out/a', pull: out, max_runtime_sec: 60, max_usd: 1.5, expect: {{artifacts: [a]}}}}\n  - {{name: two, command: 'echo 2 >>twos', max_runtime_sec: 60, max_usd: 1.5, needs: [one]}}\n  - {{name: three, command: 'echo 3 >>threes; mkdir -p three; cp threes three', max_runtime_sec: 60, max_usd: 1.5}}\n  - {{name: home, sync: three, max_usd: 1}}\n  - {{name: off, stop: true}}\n"
         )
     };
     campaign(&fixture, &one("echo 1 >>ones"));
     assert_eq!(run(&fixture, &[]).await.code, 0);
-    let count = |fixture: &Fixture| (lines(fixture, "ones"), lines(fixture, "twos"));
-    assert_eq!(count(&fixture), (1, 1));
+    let count = |fixture: &Fixture| ["ones", "twos", "threes"].map(|file| lines(fixture, file));
+    assert_eq!(count(&fixture), [1, 1, 1]);
     fixture.running(&tether).await;
     fs::remove_file(fixture.path("logs/out/a")).unwrap();
-    assert_eq!(run(&fixture, &[]).await.code, 0);
-    assert_eq!(count(&fixture), (2, 1));
+    let preview = run(&fixture, &["--dry-run"]).await;
+    let standings = |told: &Value| -> Vec<Value> {
+        let links = told["links"].as_array().unwrap().iter();
+        links.map(|link| link["standing"].clone()).collect()
+    };
+    let expected = json!(["to_run", "to_run", "done", "to_run", "end"]);
+    assert_eq!(json!(standings(&preview.summary)), expected, "{preview:#?}");
+    let again = run(&fixture, &[]).await;
+    assert_eq!(again.code, 0);
+    assert_eq!(count(&fixture), [2, 2, 1]);
+    assert!(again.stderr.contains("link 3/5 three: done"), "{}", again.stderr);
+    assert!(again.stderr.contains("link one, which it builds on, was run after it"), "{again:#?}");
     fixture.running(&tether).await;
     campaign(&fixture, &one("echo again >>ones"));
     assert_eq!(run(&fixture, &[]).await.code, 0);
-    assert_eq!(count(&fixture), (3, 2));
+    assert_eq!(count(&fixture), [3, 3, 1]);
     fixture.running(&tether).await;
-    assert_eq!(run(&fixture, &["--again", "two"]).await.code, 0);
-    assert_eq!(count(&fixture), (3, 3));
+    let pulled = || fs::read_to_string(fixture.path("logs/three/threes")).unwrap();
+    assert_eq!(pulled(), "3\n");
+    assert_eq!(run(&fixture, &["--again", "three"]).await.code, 0);
+    assert_eq!(count(&fixture), [3, 3, 2]);
+    assert_eq!(pulled(), "3\n3\n", "what is pulled is what was left last");
 }
 
 /// The dry run prints what a run begins with, and nothing is changed: no job, no request, no record.

@@ -143,4 +143,5 @@ async fn a_config_that_cannot_be_read_is_a_config_error() {
     let told = deadman(&fixture, &["status", "--json"]);
     assert_eq!((told.code, told.json["state"].as_str()), (2, Some("config_error")), "{told:?}");
     assert!(told.stderr.contains("config_error"));
+    assert_eq!(told.json["failure"]["still_billing"], "unknown", "nobody knows the fuses");
 }

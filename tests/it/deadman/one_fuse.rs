@@ -140,11 +140,17 @@ async fn it_needs_nothing_but_memory_when_it_fires_and_shows_no_key() {
 async fn a_second_arm_extends_and_never_shortens_and_a_cancel_ends_it() {
     let fixture = Fixture::new();
     let _ = fixture.tether().await;
-    assert_eq!(deadman(&fixture, &["extend", "--vehicle", VEHICLE, "--hours", "1"]).code, 1);
+    // What is said to be done about it can be done as it stands there; and whether a pod runs was not asked.
+    let none = deadman(&fixture, &["extend", "--vehicle", VEHICLE, "--hours", "1", "--json"]);
+    assert_eq!((none.code, &none.json["failure"]["still_billing"]), (1, &json!("unknown")));
+    let way_out = format!("podtether deadman arm --vehicle {VEHICLE}");
+    assert_eq!(none.json["failure"]["hint"], format!("arm it: {way_out}"));
     assert_eq!(arm(&fixture, "1", &[]).json["how"], "armed now");
     let first = record(&fixture);
-    let shorter = arm(&fixture, "0.5", &[]);
+    let shorter = arm(&fixture, "0.5", &["--retries", "9"]);
     assert!(shorter.json["how"].as_str().unwrap().contains("not shortened"), "{shorter:?}");
+    // What else was asked for is not passed over in silence.
+    assert!(shorter.stderr.contains("it stays at --retries 5 --spacing-sec 300"), "{shorter:?}");
     assert_eq!(record(&fixture)["fire_at"], first["fire_at"]);
     let longer = arm(&fixture, "2", &[]);
     assert!(longer.json["how"].as_str().unwrap().contains("extended"), "{longer:?}");
@@ -187,6 +193,32 @@ async fn a_pid_file_that_lies_is_lost_and_its_number_is_never_signalled() {
     assert!(other.try_wait().unwrap().is_none(), "somebody else's process was ended");
     other.kill().unwrap();
     other.wait().unwrap();
+}
+
+/// A17: a power cut or a full disk leaves a file that cannot be read. That a fuse was armed is known all
+/// the same: it is LOST, a new one takes its place, and a person can write it off.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pid_file_that_cannot_be_read_is_lost_and_never_not_armed() {
+    let fixture = Fixture::new();
+    let _ = fixture.tether().await;
+    assert_eq!(arm(&fixture, "1", &[]).code, 0);
+    kill(&fixture, pid_of(&record(&fixture))).await;
+    for torn in ["", "{\"pid\": 1", "null"] {
+        fs::write(fixture.path("logs/deadman.pid"), torn).unwrap();
+        let lost = status(&fixture);
+        assert_eq!(word(&lost), ("LOST".into(), 1), "{torn:?}: {lost:?}");
+        let message = lost.json["vehicles"][0]["message"].as_str().unwrap();
+        assert!(message.contains("MAY BILL") && message.contains("cannot be read"), "{message}");
+        let tick = deadman(&fixture, &["tick"]);
+        assert!(tick.code == 1 && tick.stderr.contains("THE POD MAY BILL"), "{tick:?}");
+        let again = arm(&fixture, "1", &[]);
+        assert!(again.json["how"].as_str().unwrap().contains("LOST"), "{again:?}");
+        kill(&fixture, pid_of(&record(&fixture))).await;
+        fs::write(fixture.path("logs/deadman.pid"), torn).unwrap();
+        let cancelled = deadman(&fixture, &["cancel", "--vehicle", VEHICLE]);
+        assert!(cancelled.code == 0 && cancelled.stdout.contains("LOST"), "{cancelled:?}");
+        assert_ne!(word(&status(&fixture)).0, "LOST");
+    }
 }
 
 /// A fuse that hangs answers nobody: that is said, and a cancel in vain is not answered hours later.

@@ -1,6 +1,6 @@
 //! What a fuse tells people who are not there, as a webhook receives it, and in dollars what is at risk.
 
-use super::{Said, arm, command, ended, pid_of, record, status, word};
+use super::{Said, arm, command, ended, kill, pid_of, record, status, word};
 use crate::flows::fixture::{Fixture, VEHICLE};
 use crate::notify::{Mood, Receiver};
 use rustix::process::{Signal, kill_process};
@@ -83,6 +83,41 @@ async fn a_stop_that_fails_is_told_with_what_it_costs() {
     assert_eq!(receiver.received()[2].body["priority"], 5);
 }
 
+/// C05: nobody reads what a scheduler's program writes. A fuse that is gone and cannot be had again is told to
+/// who is far away, once and not with every look; a look that is well again says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_that_can_arm_nothing_tells_it_once_and_says_that_the_pod_may_bill() {
+    let fixture = Fixture::with(NTFY);
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let receiver = Receiver::start(Mood::Takes).await;
+    let look = || {
+        let mut command = command(&fixture, &["tick", "--json"]);
+        let url = format!("{}/topic", receiver.base);
+        let ran = command.env("PODTETHER_WEBHOOK_URL", url).output().unwrap();
+        let said: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        (ran.status.code().unwrap(), said, String::from_utf8(ran.stderr).unwrap())
+    };
+    assert_eq!(arm(&fixture, "2", &[]).code, 0);
+    let before = record(&fixture);
+    kill(&fixture, pid_of(&before)).await;
+    fixture.set_faults(&["read-only-key"]).await;
+    for _ in 0..2 {
+        let (code, said, words) = look();
+        assert_eq!((code, &said["taken_over"]), (1, &json!([])), "{said}");
+        assert_eq!(said["may_bill"][0]["vehicle"], VEHICLE, "{said}");
+        assert!(words.contains("THE POD MAY BILL"), "{words}");
+        // What keeps it from arming is a refusal; the fuse that was promised is not forgotten for that.
+        assert_eq!(word(&status(&fixture)), ("LOST".into(), 1));
+    }
+    assert_eq!(receiver.tags(), ["stop_failed"]);
+    assert!(messages(&receiver)[0].contains("podtether stop --vehicle rover"));
+    fixture.set_faults(&[]).await;
+    let (code, said, _) = look();
+    assert_eq!((code, &said["may_bill"]), (0, &json!([])), "{said}");
+    assert_eq!(said["taken_over"][0]["pid"], record(&fixture)["pid"], "{said}");
+}
+
 /// C03: before it sleeps somebody knows what that costs, in dollars.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_at_risk_is_said_in_dollars_when_it_is_armed_and_after() {
@@ -92,14 +127,14 @@ async fn what_is_at_risk_is_said_in_dollars_when_it_is_armed_and_after() {
     let armed = arm(&fixture, "2", &[]);
     for vehicle in [&armed.json["vehicle"], &status(&fixture).json["vehicles"][0]] {
         let risk = vehicle["at_risk"].as_str().unwrap();
-        assert!(risk.starts_with("at risk until it fires: $1."), "{risk}");
+        assert!(risk.starts_with("at risk until it fires, if its pod runs: $1."), "{risk}");
         let usd = vehicle["usd_at_risk"].as_f64().unwrap();
         assert!(usd > 1.3 && usd <= 1.38, "{usd}: two hours at $0.69");
         let asleep = vehicle["if_it_sleeps"].as_str().unwrap();
         assert!(asleep.contains("$0.69/h") && asleep.contains("$16.56 a day"), "{asleep}");
     }
     let lines = super::deadman(&fixture, &["status"]);
-    assert!(lines.stdout.contains("at risk until it fires: $1."), "{lines:?}");
+    assert!(lines.stdout.contains("at risk until it fires, if its pod runs: $1."), "{lines:?}");
     // A file of an earlier boot is said to be one; its number is nobody's any more (A17).
     super::kill(&fixture, pid_of(&record(&fixture))).await;
     let mut of_before = record(&fixture);

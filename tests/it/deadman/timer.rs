@@ -61,7 +61,18 @@ fn the_files_are_written_below_home_and_taken_away_again() {
             Err(error) => println!("skipped: nothing here checks {path}: {error}"),
         }
     }
+    // What switching it on leaves goes with it, and what is to be run works without the files.
+    let timer = paths.iter().find(|path| path.ends_with(".timer")).map(std::path::Path::new);
+    let link = timer.map(|timer| {
+        let wants = timer.parent().unwrap().join("timers.target.wants");
+        std::fs::create_dir(&wants).unwrap();
+        let link = wants.join(timer.file_name().unwrap());
+        std::os::unix::fs::symlink(timer, &link).unwrap();
+        link
+    });
     let removed = deadman(&fixture, &["uninstall"]);
     assert_eq!(removed.code, 0, "{removed:?}");
+    assert!(link.is_none_or(|link| link.symlink_metadata().is_err()));
+    assert!(removed.stderr.contains("run once") && !removed.stderr.contains("disable"));
     assert!(paths.iter().all(|path| !std::path::Path::new(path).exists()));
 }

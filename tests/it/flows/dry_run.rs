@@ -6,9 +6,10 @@ use super::fixture::{Fixture, POD, Request, Session, VEHICLE, VOLUME, ensure, ex
 use podtether::clock::SystemClock;
 use podtether::cloud::runpod::{RunPod, RunPodOptions};
 use podtether::cloud::{Cloud, RequestView};
+use podtether::digest::sha256_hex;
 use podtether::domain::{RemoteCommand, scripts};
 use podtether::guard::review;
-use podtether::ops::{EnsureRequest, RunJobRequest, StepView, Tether, sha256_hex};
+use podtether::ops::{EnsureRequest, RunJobRequest, StepView, Tether};
 use podtether::plan::{self, Draft, Facts, Intent, LiveJobs, PodStep, Step};
 use serde_json::{Value, json};
 use std::process::Command;

@@ -1,9 +1,10 @@
 //! A refused launch stops nothing and starts nothing, ends with 2 and says so in a summary.
 
 use super::fixture::{Fixture, VEHICLE};
-use super::supervised::{Outcome, Run};
+use super::supervised::{Outcome, Run, summaries};
 use podtether::ops::RunJobRequest;
 use serde_json::{Value, json};
+use std::fs;
 
 fn assert_refused(outcome: &Outcome, says: &str) {
     assert_eq!(outcome.code, 2, "{outcome:#?}");
@@ -38,14 +39,25 @@ async fn a_refused_launch_stops_nothing() {
     let first = tether.run_job(&job).await.unwrap().job_id;
     let changes = fixture.changes().len();
 
-    assert_refused(&Run::of(&fixture, "touch ran", &[]).end().await, &first);
+    let outcome = Run::of(&fixture, "touch ran", &[]).end().await;
+    assert_refused(&outcome, &first);
+    assert!(!outcome.stderr.contains("refused: refused"), "{}", outcome.stderr);
     for ceiling in ["0", "-1", "604801"] {
         let outcome = Run::of(&fixture, "touch ran", &["--max-runtime-sec", ceiling]).end().await;
         assert_refused(&outcome, "not a ceiling");
     }
     let named = ["--job-name", "../x", "--command", "touch ran", "--sync-subdir", "none"];
     assert_refused(&Run::start(&fixture, &named).end().await, "job name");
-    assert_refused(&Run::of(&fixture, "touch ran", &["--workdir", "x"]).end().await, "workdir=");
+    let outcome = Run::of(&fixture, "touch ran", &["--workdir", "x"]).end().await;
+    assert_refused(&outcome, "workdir=");
+    // The pod runs on, whatever was refused.
+    assert!(outcome.stderr.contains("what runs bills: podtether audit"), "{}", outcome.stderr);
+    // What could not be pulled at the end is no surprise of the end.
+    for folder in ["../logs", "/logs", "a//b", "-x"] {
+        let pulls = format!("--sync-subdir={folder}");
+        let named = ["--job-name", "job", "--command", "touch ran", &pulls];
+        assert_refused(&Run::start(&fixture, &named).end().await, "subdir=");
+    }
 
     // What clap or the config turns down has no vehicle's folder for a summary.
     for (arguments, says) in [
@@ -62,9 +74,24 @@ async fn a_refused_launch_stops_nothing() {
     assert_eq!((outcome.code, &outcome.summary), (2, &Value::Null), "--sync-subdir is required");
 
     assert_eq!(fixture.changes().len(), changes);
+    // Nor is a summary that cannot be written: from it a run is taken up.
+    fs::write(fixture.path("file"), "").unwrap();
+    for place in [fixture.path(""), fixture.path("file/summary.json")] {
+        let more = ["--summary-path", place.to_str().unwrap(), "--force"];
+        let outcome = Run::of(&fixture, "touch ran", &more).end().await;
+        assert_refused(&outcome, "cannot be written");
+    }
+    // Each refusal has a summary of its own, however fast they come.
+    let refused = summaries(&fixture).len();
+    let both = [Run::of(&fixture, "", &[]), Run::of(&fixture, "", &[])];
+    for run in both {
+        assert_refused(&run.end().await, "command is empty");
+    }
+    assert_eq!(summaries(&fixture).len(), refused + 2);
+
     assert_eq!(fixture.status().await, "RUNNING");
     assert!(!fixture.volume().join("ran").exists());
-    let jobs = std::fs::read_dir(fixture.volume().join("jobs")).unwrap().count();
+    let jobs = fs::read_dir(fixture.volume().join("jobs")).unwrap().count();
     assert_eq!(jobs, 1, "no folder was made for a job that was refused");
     let status = tether.job_status(&first, 1, None).await.unwrap();
     assert_eq!(status.state, podtether::domain::JobState::Running, "{status:?}");

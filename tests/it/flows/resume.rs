@@ -48,6 +48,8 @@ async fn a_run_whose_process_is_gone_is_followed_to_its_end_and_its_pod_is_stopp
     let second = second.end().await;
     assert_eq!(second.code, 2, "{second:#?}");
     assert!(second.stderr.contains("lives and follows job"), "{second:#?}");
+    let way_out = format!("podtether stop --vehicle {VEHICLE}\n");
+    assert!(second.stderr.contains(&way_out), "{second:#?}");
     go(&fixture);
     let outcome = run.end().await;
     assert_eq!(outcome.code, 0, "{outcome:#?}");
@@ -123,6 +125,8 @@ async fn a_pod_that_is_off_ends_the_run_with_what_is_home() {
     assert_eq!(after["job_id"], before["job_id"]);
     let errors = after["errors"].to_string();
     assert!(errors.contains("EXITED before the job was seen to end"), "{errors}");
+    // What was so while it was tried is not so at the end.
+    assert!(!outcome.stderr.contains("still billing"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("nothing can be captured"), "{}", outcome.stderr);
 }
 
@@ -195,6 +199,8 @@ async fn what_cannot_be_taken_up_is_refused_by_name() {
         let outcome = Run::resume(&fixture, &path, more).end().await;
         assert_eq!(outcome.code, 2, "{outcome:#?}");
         assert!(outcome.stderr.contains(words), "{words}: {}", outcome.stderr);
+        // The run that was meant may have left its pod running: that it has not is nobody's to say.
+        assert_eq!(outcome.summary["failure"]["still_billing"], "unknown", "{outcome:#?}");
     }
     let path = changed("version", json!(99));
     let outcome = Run::resume(&fixture, &path, &[]).end().await;

@@ -4,7 +4,8 @@
 use super::fixture::{Fixture, VEHICLE};
 use super::seeing::{Ran, run};
 use super::supervised::{Run, summary};
-use podtether::ops::{LaunchTrainingRequest, RunJobRequest, Tether, TrainingChoice, sha256_hex};
+use podtether::digest::sha256_hex;
+use podtether::ops::{LaunchTrainingRequest, RunJobRequest, Tether, TrainingChoice};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -183,6 +184,24 @@ async fn a_supervised_training_is_listed_shown_and_compared_by_files_alone() {
     }
     let bad = scene.runs(&["list", "--since", "tuesday"]).await;
     assert_eq!((bad.code, &bad.json["failure"]["kind"]), (2, &json!("bad_input")));
+    // A slip is not told as "nothing was run".
+    let bad = scene.runs(&["list", "--state", "succeded"]).await;
+    assert_eq!((bad.code, &bad.json["failure"]["kind"]), (2, &json!("bad_input")));
+    assert!(bad.json["failure"]["message"].to_string().contains("did you mean succeeded?"));
+    let slip = scene.runs(&["list", "--vehicle", "rovr"]).await;
+    assert_eq!((slip.code, slip.json["runs"].as_array().map(Vec::len)), (0, Some(0)));
+    assert!(
+        slip.json["unheard_of"][0].to_string().contains("did you mean rover?"),
+        "{}",
+        slip.json
+    );
+    let twice = scene.runs(&["compare", &id, &id]).await;
+    assert_eq!(twice.code, 2, "{}", twice.json);
+    assert!(
+        twice.json["failure"]["message"].to_string().contains("is named twice"),
+        "{}",
+        twice.json
+    );
 
     let shown = scene.runs(&["show", &id]).await;
     assert_eq!(shown.code, 0, "{}", shown.stderr);

@@ -83,3 +83,44 @@ async fn an_interrupt_before_the_launch_launches_nothing() {
     assert!(!fixture.changes()[changes..].iter().any(is_stop));
     assert_eq!(fixture.status().await, "RUNNING");
 }
+
+/// A run that leaves its pod running says so when it is asked to end, too: nobody is to go to bed on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_orderly_end_with_no_stop_does_not_promise_a_stop() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let mut run = Run::of(&fixture, WAITS, &["--no-stop"]);
+    run.says("running 0:").await;
+    run.signal(Signal::INT);
+    let outcome = run.end().await;
+    assert_eq!(outcome.code, 1, "{outcome:#?}");
+    let said = &outcome.stderr;
+    assert!(said.contains("the pod is left running and bills (--no-stop)"), "{said}");
+    assert!(!said.contains("the pod is stopped"), "{said}");
+    assert!(said.contains("last seen running; the pod was left running and bills"), "{said}");
+    assert_eq!(fixture.status().await, "RUNNING");
+}
+
+/// Nor does a provider that does not answer keep anybody from leaving: nothing was begun that has an order.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_leaves_before_the_launch_does_not_wait_for_the_provider() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    for signal in [Signal::INT, Signal::TERM] {
+        fixture.set_faults(&["reply-delayed=300"]).await;
+        let before = fixture.requests().len();
+        let run = Run::of(&fixture, WAITS, &[]);
+        fixture.until("the first look", async || fixture.requests().len() > before).await;
+        run.signal(signal);
+        let outcome = run.end().await;
+        fixture.set_faults(&[]).await;
+        assert_eq!(outcome.code, 6, "{outcome:#?}");
+        let reason = outcome.file()["reason"].to_string();
+        assert!(reason.contains("before the pod was seen"), "{reason}");
+        assert!(outcome.stderr.contains("stop it:   podtether stop"), "{}", outcome.stderr);
+        assert!(!fixture.volume().join("jobs").exists());
+    }
+    assert_eq!(fixture.status().await, "RUNNING");
+}

@@ -154,3 +154,30 @@ async fn however_a_run_ends_its_summary_has_every_key() {
         assert_eq!(outcome.summary["force_stopped"], signal.is_none());
     }
 }
+
+/// E04: what keeps the summary from being written is told once, stands in what is printed, and nobody is sent
+/// to an old file for the truth.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_summary_that_cannot_be_written_any_more_is_told_once_and_not_pointed_at() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    let folder = fixture.path("out");
+    let path = folder.join("summary.json");
+    let mut run = Run::of(&fixture, WAITS, &["--summary-path", path.to_str().unwrap()]);
+    run.says("running 0:").await;
+    fs::remove_dir_all(&folder).unwrap();
+    fs::write(&folder, "").unwrap();
+    fs::write(fixture.volume().join("go"), "").unwrap();
+    let outcome = run.end().await;
+    assert_eq!(outcome.code, 0, "{outcome:#?}");
+    let said = &outcome.stderr;
+    assert_eq!(
+        said.matches("could not be written").count(),
+        2,
+        "as it goes, and at the end: {said}"
+    );
+    assert!(said.contains("summary: NOT WRITTEN"), "{said}");
+    assert!(outcome.summary["errors"].to_string().contains("\"step\":\"summary\""), "{said}");
+    assert_eq!(fixture.status().await, "EXITED");
+}

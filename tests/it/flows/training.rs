@@ -5,10 +5,11 @@ use super::dry_run::{commands_since, words};
 use super::fixture::{Fixture, VEHICLE};
 use super::seeing::run;
 use super::supervised::Run;
+use podtether::digest::sha256_hex;
 use podtether::error::{Failure, FailureKind};
 use podtether::ops::{
     JobKind, LaunchTrainingAnswer, LaunchTrainingRequest, RunJobRequest, Tether, TrainingChoice,
-    WhyRequest, sha256_hex,
+    WhyRequest,
 };
 use serde_json::Value;
 use std::fs;
@@ -291,6 +292,14 @@ async fn what_is_wrong_is_refused_by_name_and_nothing_changes_on_the_pod() {
         (
             TrainingChoice { seed: Some("18446744073709551616".into()), ..choice("curee", "1") },
             "the nearest is 4294967295",
+        ),
+        (
+            TrainingChoice { seed: Some("2".into()), ..choice("other", "DR_0") },
+            "seed=2: training other takes none, since its command has no {seed}",
+        ),
+        (
+            TrainingChoice { extra_args: "--seed=8".into(), ..choice("curee", "1") },
+            "extra_args give --seed again, which training curee fills with {seed}",
         ),
         (
             TrainingChoice { extra_args: "it's".into(), ..choice("curee", "1") },

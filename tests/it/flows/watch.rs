@@ -118,6 +118,7 @@ async fn a_watched_job_ends_in_its_exit_code_and_nothing_was_changed() {
     assert_eq!(json!(told), json!([2, 500, 5.2, 0]));
     assert_eq!(watched.status["job_id"], good.as_str());
     assert!(watched.stderr.contains("iteration 2/500 · reward 5.20"), "{}", watched.stderr);
+    assert!(watched.stderr.contains("what runs bills: podtether audit"), "{}", watched.stderr);
 
     let crash = "printf 'Traceback (most recent call last):\\n  File \"a\"\\nOSError: [Errno 28] No space left on device\\n'; exit 3";
     let bad = job(&tether, crash).await;

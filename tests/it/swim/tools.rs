@@ -4,11 +4,11 @@
 use super::{checkout, drop_in, of_repository};
 use crate::flows::fixture::{Fixture, VEHICLE};
 use crate::flows::journal::left_on_its_way;
+use podtether::digest::sha256_hex;
 use podtether::domain::JobState;
 use podtether::error::{FailureKind, StillBilling};
 use podtether::ops::{
     JobStatusAnswer, PatchRequest, RunJobRequest, SetUpRequest, StepView, SweepRequest, Tether,
-    sha256_hex,
 };
 use serde_json::Value;
 use std::fs;
@@ -42,6 +42,41 @@ async fn with_checkout(fixture: &Fixture, sweep_more: &str) -> Tether {
     let config = fs::read_to_string(fixture.config_file()).unwrap();
     fs::write(fixture.config_file(), config + &workload(&commit, sweep_more)).unwrap();
     fixture.tether().await
+}
+
+/// What a dry run says of a drop-in is what the real call would say, also when another one lies on the
+/// pod from before; and a tree that is patched anew was seen by no sweep.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_drop_in_is_told_by_the_dry_run_too_and_patches_void_an_earlier_sweep() {
+    let fixture = Fixture::new();
+    with_checkout(&fixture, "").await;
+    let own = fixture.path("bluerov2_thruster_dynamics.py");
+    fs::copy(drop_in(), &own).unwrap();
+    let config = fs::read_to_string(fixture.config_file()).unwrap();
+    let config = config.replace(&drop_in().display().to_string(), &own.display().to_string());
+    fs::write(fixture.config_file(), config).unwrap();
+    let tether = fixture.tether().await;
+    let passed = fixture.volume().join("markers/axis_sanity_PASS");
+    fs::create_dir_all(passed.parent().unwrap()).unwrap();
+    fs::write(&passed, "").unwrap();
+    assert!(!tether.apply_bluerov_patches(DRY).await.unwrap().changed);
+    assert!(passed.exists());
+    assert!(tether.apply_bluerov_patches(REAL).await.unwrap().changed);
+    assert!(!passed.exists(), "a sweep from before the patches");
+
+    // Nothing is changed, so what has passed since still has.
+    fs::write(&passed, "").unwrap();
+    assert!(!tether.apply_bluerov_patches(REAL).await.unwrap().changed);
+    assert!(passed.exists());
+
+    let text = fs::read_to_string(&own).unwrap();
+    fs::write(&own, format!("{text}# another\n")).unwrap();
+    for request in [DRY, REAL] {
+        let failure = tether.apply_bluerov_patches(request).await.unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Refused, "{request:?}: {failure}");
+        assert!(failure.message.contains("is patched, with another"), "{request:?}: {failure}");
+    }
+    assert!(passed.exists());
 }
 
 async fn ended(fixture: &Fixture, tether: &Tether, id: &str) -> JobStatusAnswer {

@@ -5,6 +5,7 @@ use super::super::faults::{REPEATED_CURSOR, SECOND_PAGE};
 use super::super::problem::Problem;
 use super::super::twin::Twin;
 use super::call::Call;
+use crate::digest::hex;
 use serde_json::{Value, json};
 
 /// A list longer than this comes in pages even when nobody asked for them.
@@ -74,7 +75,7 @@ fn cut(
 }
 
 fn cursor_after(id: &str) -> String {
-    id.bytes().map(|byte| format!("{byte:02x}")).collect()
+    hex(id.as_bytes())
 }
 
 #[cfg(test)]

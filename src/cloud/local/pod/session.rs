@@ -3,6 +3,7 @@
 use super::folder::bash;
 use super::host::Pod;
 use crate::cloud::local::faults::NOISY_SHELL;
+use crate::digest::hex;
 use bytes::{Bytes, BytesMut};
 use russh::server::Handle;
 use russh::{ChannelId, Sig};
@@ -182,7 +183,7 @@ impl Child {
             let received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
             (received.bytes, received.digest.clone().finalize())
         };
-        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex(&digest);
         let status = status.ok().map(|status| match (status.code(), status.signal()) {
             (Some(code), _) => json!(code),
             (None, signal) => json!(format!("signal {}", signal.unwrap_or_default())),
