@@ -1,8 +1,10 @@
 //! The only place that asks for the time. Deadlines and records use wall time, silence is
 //! measured on a clock that cannot be set back; they are different types on purpose.
 
+pub mod boot;
+
 use chrono::{DateTime, Utc};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// A source of time. Everything that decides takes times as arguments; the loops around it ask here.
@@ -16,6 +18,11 @@ pub trait Clock: Send + Sync {
     fn since_boot(&self) -> Duration {
         self.monotonic()
     }
+    /// Names the boot that [`Self::since_boot`] counts from, the same for every process of this machine;
+    /// `None` where that is not known. Within one boot no setting of the clock changes how old something is.
+    fn boot(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A clock that is shared.
@@ -25,6 +32,7 @@ pub type SharedClock = Arc<dyn Clock>;
 #[derive(Debug)]
 pub struct SystemClock {
     start: Instant,
+    boot: OnceLock<Option<String>>,
 }
 
 impl SystemClock {
@@ -33,7 +41,7 @@ impl SystemClock {
     pub fn new() -> Self {
         #[expect(clippy::disallowed_methods, reason = "this is the home of the clock")]
         let start = Instant::now();
-        Self { start }
+        Self { start, boot: OnceLock::new() }
     }
 
     /// The machine's clocks, ready to be shared.
@@ -81,5 +89,9 @@ impl Clock for SystemClock {
 
     fn since_boot(&self) -> Duration {
         counting_sleep().unwrap_or_else(|| self.start.elapsed())
+    }
+
+    fn boot(&self) -> Option<String> {
+        self.boot.get_or_init(|| counting_sleep().and_then(|_| boot::id())).clone()
     }
 }
