@@ -127,9 +127,9 @@ async fn tell(start: &Start, config: &Config, found: &Found) {
         let told = deadman::told_at(&vehicle.local_log_dir);
         told.is_none_or(|at| now - at >= AGAIN || at > now)
     };
-    let mut notifier = None;
     for (vehicle, why) in found.may_bill.iter().filter(|(vehicle, _)| is_due(vehicle)) {
-        let notifier = notifier.get_or_insert_with(|| Notifier::new(config, &start.env, &[]));
+        // One for each: it takes no more once it was waited for, and what came of a notice is noted.
+        let notifier = Notifier::new(config, &start.env, &[]);
         let notice = Notice::of(NoticeKind::StopFailed, &vehicle.name.0, words(vehicle, why));
         let errors = notifier.tell(&notice).await;
         for error in &errors {
