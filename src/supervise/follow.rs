@@ -9,6 +9,7 @@ use crate::watch::metrics::{Block, MetricsParser};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long one held command waits; well below what an idle connection survives, and renewed.
@@ -32,7 +33,27 @@ pub(super) struct Follower<'a> {
     id: &'a JobId,
     offset: u64,
     is_behind: bool,
+    end: EndTold,
     parser: MetricsParser,
+}
+
+/// Whether the held command's word for the end of the job is worth to be waited for. It goes by the file that
+/// the job publishes; a look reads it, and may find no exit code in it (E04). Then the word comes at once, each
+/// time, and a run that waits for it does nothing but look.
+#[derive(Debug, Default)]
+struct EndTold {
+    told: AtomicBool,
+    in_vain: bool,
+}
+
+impl EndTold {
+    fn tell(&self) {
+        self.told.store(true, Ordering::Relaxed);
+    }
+
+    fn looked(&mut self, has_ended: bool) {
+        self.in_vain |= std::mem::take(self.told.get_mut()) && !has_ended;
+    }
 }
 
 /// What one look found.
@@ -50,7 +71,8 @@ impl<'a> Follower<'a> {
         id: &'a JobId,
     ) -> Self {
         let (pod, parser) = (pod.clone(), MetricsParser::new());
-        Self { tether, vehicle, pod, id, offset: 0, is_behind: false, parser }
+        let end = EndTold::default();
+        Self { tether, vehicle, pod, id, offset: 0, is_behind: false, end, parser }
     }
 
     /// Takes the pod as the provider tells it now: every boot has another address (F01).
@@ -74,6 +96,7 @@ impl<'a> Follower<'a> {
             self.offset = log.next_offset();
             self.is_behind = self.offset < log.size;
         }
+        self.end.looked(status.state.has_ended());
         Ok(Found { state: status.state, exit_code: status.exit_code, look })
     }
 
@@ -101,6 +124,9 @@ impl<'a> Follower<'a> {
     /// Returns when the job has ended, when `interval` has passed, or a moment after the held command
     /// was lost: then a look says whether the pod still answers, long before an interval is over.
     pub(super) async fn hold(&self, interval: Duration) {
+        if self.end.in_vain {
+            return tokio::time::sleep(interval).await;
+        }
         let start = self.tether.clock().monotonic();
         let dir = self.tether.job_dir(self.vehicle, self.id);
         loop {
@@ -125,7 +151,7 @@ impl<'a> Follower<'a> {
             };
             match tokio::time::timeout(left + Duration::from_secs(1), held).await {
                 Ok(Some(word)) if word == "waiting" => {}
-                Ok(Some(word)) if word == "ended" => return,
+                Ok(Some(word)) if word == "ended" => return self.end.tell(),
                 Ok(_) => return tokio::time::sleep(AFTER_LOSS.min(left)).await,
                 Err(_) => return,
             }
@@ -141,5 +167,26 @@ impl<'a> Follower<'a> {
     pub(super) fn curve(&self) -> Vec<(u64, f64)> {
         let point = |block: &Block| Some((block.iteration, block.mean_reward?));
         self.parser.blocks().iter().filter_map(point).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E04: an exit_code that is none is said to be the end by whoever waits for the file, and by no look: it
+    /// is waited for no more, and the job is looked at once in an interval.
+    #[test]
+    fn an_end_that_no_look_confirms_is_not_waited_for_again() {
+        let mut end = EndTold::default();
+        end.looked(false);
+        assert!(!end.in_vain, "nobody said that it had ended");
+        end.tell();
+        end.looked(false);
+        assert!(end.in_vain);
+        let mut end = EndTold::default();
+        end.tell();
+        end.looked(true);
+        assert!(!end.in_vain);
     }
 }
