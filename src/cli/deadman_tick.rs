@@ -80,7 +80,23 @@ async fn take_up(start: &Start, lost: Vec<(&Vehicle, Record)>, found: &mut Found
     };
     for (vehicle, record) in lost {
         let Some(arming) = tether.arming() else { continue };
+        let ours = arming.access.cloud();
+        if record.cloud != ours {
+            // Real and local are never mixed up: here it would ask for the stop of another pod.
+            match record.cloud.as_str() {
+                "local" => looked(vehicle),
+                theirs => found.may_bill.push((
+                    vehicle.clone(),
+                    format!(
+                        "it was armed on the {theirs} cloud, and the config is for the {ours} one"
+                    ),
+                )),
+            }
+            continue;
+        }
         let wish = Wish {
+            // The pod that it was armed for, whatever the config calls the vehicle's by now.
+            pod_name: record.pod_name.clone(),
             retries: record.retries,
             spacing: Duration::from_secs(record.spacing_sec),
             pod: record.pod_id.clone(),
@@ -111,9 +127,9 @@ async fn tell(start: &Start, config: &Config, found: &Found) {
         let told = deadman::told_at(&vehicle.local_log_dir);
         told.is_none_or(|at| now - at >= AGAIN || at > now)
     };
-    let mut notifier = None;
     for (vehicle, why) in found.may_bill.iter().filter(|(vehicle, _)| is_due(vehicle)) {
-        let notifier = notifier.get_or_insert_with(|| Notifier::new(config, &start.env, &[]));
+        // One for each: it takes no more once it was waited for, and what came of a notice is noted.
+        let notifier = Notifier::new(config, &start.env, &[]);
         let notice = Notice::of(NoticeKind::StopFailed, &vehicle.name.0, words(vehicle, why));
         let errors = notifier.tell(&notice).await;
         for error in &errors {

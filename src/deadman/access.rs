@@ -20,6 +20,12 @@ pub struct Access {
 }
 
 impl Access {
+    /// The cloud as a record names it.
+    #[must_use]
+    pub const fn cloud(&self) -> &'static str {
+        if self.is_local { "local" } else { "runpod" }
+    }
+
     /// The client's settings.
     pub(super) fn options(&self) -> RunPodOptions {
         RunPodOptions {

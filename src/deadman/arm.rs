@@ -162,6 +162,7 @@ pub async fn ensure_armed(
 ) -> Result<Armed, ArmError> {
     let _turn = turn(&wish.folder).await?;
     let seen = settled_look(&wish.folder).await?;
+    of_this_cloud(&seen, arming.access.cloud())?;
     let claim = claimed(&wish.folder)?;
     let (how, record) = match seen {
         Seen::Lives(Some(record)) => longer(*record, wish).await?,
@@ -271,6 +272,20 @@ async fn settled_look(folder: &Path) -> Result<Seen, ArmError> {
         tokio::time::sleep(PAUSE).await;
         waited += PAUSE;
     }
+}
+
+/// A fuse of another cloud is no cover, and is not written over while something may hang on it: one that
+/// lives, or a lost one over a pod that bills real money.
+fn of_this_cloud(seen: &Seen, ours: &'static str) -> Result<(), ArmError> {
+    let theirs = match seen {
+        Seen::Lives(Some(record)) => &record.cloud,
+        Seen::Lost(record) if ours == "local" => &record.cloud,
+        _ => return Ok(()),
+    };
+    if theirs == ours {
+        return Ok(());
+    }
+    Err(ArmError::OtherCloud { theirs: theirs.clone(), ours })
 }
 
 fn question(record: &Record, what: What) -> Ask {
@@ -390,7 +405,7 @@ mod tests {
             access: Access {
                 base_url: "https://nowhere.invalid".to_owned(),
                 key: Secret::new("a key of the test").unwrap(),
-                is_local: false,
+                is_local: true,
                 allow_loopback_http: false,
                 local_state: None,
             },
@@ -447,5 +462,33 @@ mod tests {
         assert!(matches!(by_hand, Called::Cancelled(_)), "{by_hand:?}");
         let gone = cancel(folder.path(), read_off(Some(&third.claim)), &clock).await.unwrap();
         assert_eq!(gone, Called::NotArmed);
+    }
+
+    /// Real and local are never mixed up: a rehearsal on the local cloud leaves a fuse in the very log folder
+    /// that the real pod has later, and that one stops nothing that costs money.
+    #[tokio::test]
+    async fn a_fuse_of_another_cloud_covers_nothing_and_is_not_extended() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = SystemClock::shared();
+        let vehicle =
+            crate::domain::Vehicle { local_log_dir: folder.path().into(), ..sample::vehicle() };
+        let soon = Wish::new(&vehicle, clock.now() + chrono::TimeDelta::hours(1));
+        let armed = ensure_armed(&arming(QUICK), &soon, &clock).await.unwrap();
+        assert!(crate::deadman::seen(folder.path(), "local").is_some());
+        assert_eq!(crate::deadman::seen(folder.path(), "runpod"), None);
+        let mut other = arming(QUICK);
+        other.access.is_local = false;
+        let later = Wish { until: soon.until + chrono::TimeDelta::hours(1), ..soon.clone() };
+        let refused = ensure_armed(&other, &later, &clock).await;
+        assert!(matches!(refused, Err(ArmError::OtherCloud { .. })), "{refused:?}");
+        let Seen::Lives(Some(record)) = seat::look(folder.path()) else { panic!("it is gone") };
+        assert_eq!(record.fire_at, armed.record.fire_at);
+        // One whose process is gone over a pod that bills is not written over by one of the local cloud.
+        cancel(folder.path(), CallOff::ByHand, &clock).await.unwrap();
+        let lost = Record { cloud: "runpod".to_owned(), ..armed.record };
+        seat::update(folder.path(), &lost).unwrap();
+        let refused = ensure_armed(&arming(QUICK), &later, &clock).await;
+        assert!(matches!(refused, Err(ArmError::OtherCloud { .. })), "{refused:?}");
+        assert!(matches!(seat::look(folder.path()), Seen::Lost(_)));
     }
 }

@@ -28,6 +28,17 @@ pub enum ArmError {
         "another session has armed or extended the fuse since, and may have a pod under it, so it was not called off"
     )]
     Claimed,
+    /// The vehicle's fuse guards its pod on another cloud than the one that is asked for: real and local are
+    /// never mixed up.
+    #[error(
+        "the vehicle's log folder has a fuse of the {theirs} cloud, which stops nothing on the {ours} one"
+    )]
+    OtherCloud {
+        /// Whose fuse is there: `local` or `runpod`.
+        theirs: String,
+        /// For which one was to be armed.
+        ours: &'static str,
+    },
     /// A process holds the lock and says nothing.
     #[error("process {0} holds the fuse's lock and does not answer")]
     Silent(String),

@@ -179,17 +179,16 @@ pub(super) fn left(folder: &Path) -> Option<Option<Record>> {
     path.exists().then(|| read(&path))
 }
 
-/// Puts the file of a new fuse here, which must hold the lock. What a lost one left is removed: the
-/// file is made anew and never taken over.
+/// Puts the file of a new fuse here, which must hold the lock. What a lost one left is replaced by it and by
+/// nothing else: when there is no room for the new one, that a fuse is lost is still known.
 pub(super) fn settle(folder: &Path, record: &Record) -> io::Result<()> {
-    for left in [PID, ASK] {
-        match std::fs::remove_file(folder.join(left)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
     let path = folder.join(PID);
-    whole(&path, record, true)?.persist_noclobber(&path).map(|_| ()).map_err(|error| error.error)
+    let file = whole(&path, record, true)?;
+    match std::fs::remove_file(folder.join(ASK)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    file.persist(&path).map(|_| ()).map_err(|error| error.error)
 }
 
 /// Brings the fuse's own file up to date.
@@ -366,5 +365,30 @@ mod tests {
         assert_eq!(taken(folder.path(), "old"), Some(ask));
         std::fs::write(folder.path().join(ASK), "{").unwrap();
         assert_eq!(taken(folder.path(), "old"), None);
+    }
+
+    /// A new fuse whose file cannot be written is none, and the lost one before it stays known: otherwise
+    /// nobody would take up what was armed over a pod that bills.
+    #[tokio::test]
+    async fn a_lost_fuse_stays_lost_when_the_file_of_a_new_one_cannot_be_written() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let text = serde_json::json!({
+            "pid": 1, "process_started_at": "2026-07-03T13:00:00Z", "armed_at": "2026-07-03T13:00:00Z",
+            "fire_at": "2026-07-03T16:00:00Z", "hours": 3.0, "retries": 5, "spacing_sec": 300,
+            "vehicle": "rover", "pod_name": "rover", "cloud": "runpod", "config": "podtether.yaml",
+            "version": "0.1.0", "nonce": "1", "last_tick": "2026-07-03T13:00:00Z",
+            "proof": {"at": "2026-07-03T13:00:00Z", "read": "proven", "stop": "proven"},
+        });
+        let lost: Record = serde_json::from_value(text).unwrap();
+        update(folder.path(), &lost).unwrap();
+        let _seat = take(folder.path()).await.unwrap().unwrap();
+        // JSON has no word for this path: the write fails as it does on a full disk.
+        let config = PathBuf::from(std::ffi::OsStr::from_bytes(b"\xff"));
+        let new = Record { config, nonce: "2".into(), ..lost.clone() };
+        assert!(settle(folder.path(), &new).is_err());
+        assert_eq!(left(folder.path()), Some(Some(lost.clone())));
+        settle(folder.path(), &Record { nonce: "2".into(), ..lost }).unwrap();
+        assert_eq!(left(folder.path()).unwrap().unwrap().nonce, "2");
     }
 }

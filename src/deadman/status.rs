@@ -65,9 +65,10 @@ pub fn look(folder: &Path) -> Seen {
     seat::look(folder)
 }
 
-/// The same as other fuses are told; `None` when none is armed.
+/// The same as other fuses are told; `None` when none is armed for this cloud (`local` or `runpod`): one of
+/// the other cloud stops nothing here.
 #[must_use]
-pub fn seen(folder: &Path) -> Option<DeadmanSeen> {
+pub fn seen(folder: &Path, cloud: &str) -> Option<DeadmanSeen> {
     let (lives, record) = match seat::look(folder) {
         Seen::Lives(Some(record)) => (Some(true), record),
         Seen::Lost(record) => (Some(false), record),
@@ -75,6 +76,9 @@ pub fn seen(folder: &Path) -> Option<DeadmanSeen> {
             return None;
         }
     };
+    if record.cloud != cloud {
+        return None;
+    }
     let proof = &record.proof;
     let is_proven = proof.stop == Word::Proven && proof.read == Word::Proven;
     let what = "its key listed the pods, and a stop of a pod that does not exist was answered with 404, not 403";

@@ -148,8 +148,9 @@ impl<'a> Drill<'a> {
         tell(format!("  {} is armed, due at {}", fuse.as_str(), armed.due.format("%H:%M:%S UTC")));
         let until = armed.due + delta(self.pace.grace);
         let folder = &self.vehicle.local_log_dir;
+        let cloud = self.tether.cloud_name().as_str();
         let is_lost = || {
-            let seen = deadman::seen(folder).filter(|_| armed.nonce.is_some());
+            let seen = deadman::seen(folder, cloud).filter(|_| armed.nonce.is_some());
             let lost = seen.is_some_and(|seen| seen.lives == Some(false));
             lost.then(|| "its process is gone without having stopped the pod".to_owned())
         };

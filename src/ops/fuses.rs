@@ -3,7 +3,6 @@
 use super::probe::{LOOK, SHORT};
 use super::{Tether, vigil, watchdog_fuse};
 use crate::config::FuseHours;
-use crate::deadman;
 use crate::domain::{
     FuseName, FuseReport, JobsSeen, Pod, UnattendedBill, Vehicle, Watchdog, longest_asleep,
     longest_unattended, slowest_proven,
@@ -28,7 +27,7 @@ impl Tether {
         let vigils = vigil::seen(&vehicle.local_log_dir);
         fuses.extend(FuseReport::supervise(&vigils, &pod.id, pod.started_at, now));
         fuses.push(FuseReport::watchdog(watchdog, now));
-        let deadman = deadman::seen(&vehicle.local_log_dir);
+        let deadman = self.deadman_seen(vehicle);
         let mut laptop = FuseReport::deadman(deadman.as_ref(), now);
         if self.config.auto_arm == FuseHours::Off && deadman.is_none() {
             laptop.why.push_str("; fuse.auto_arm_hours is off, so none is armed by itself");

@@ -74,8 +74,7 @@ impl Tether {
         starts: bool,
     ) -> Result<(), Failure> {
         let Some((arming, time)) = self.auto_arm() else { return Ok(()) };
-        let lives =
-            deadman::seen(&vehicle.local_log_dir).is_some_and(|seen| seen.lives != Some(false));
+        let lives = self.deadman_seen(vehicle).is_some_and(|seen| seen.lives != Some(false));
         if !starts && lives {
             return Ok(());
         }
@@ -94,9 +93,14 @@ impl Tether {
         self.claims.last(vehicle)
     }
 
+    /// The vehicle's fuse on this cloud, as others are told of it.
+    pub(super) fn deadman_seen(&self, vehicle: &Vehicle) -> Option<DeadmanSeen> {
+        deadman::seen(&vehicle.local_log_dir, self.cloud_name().as_str())
+    }
+
     /// When the fuse that lives has stopped the vehicle's pod, UTC; `None` when none lives.
     pub(super) fn fuse_until(&self, vehicle: &Vehicle) -> Option<DateTime<Utc>> {
-        let seen = deadman::seen(&vehicle.local_log_dir)?;
+        let seen = self.deadman_seen(vehicle)?;
         (seen.lives != Some(false)).then(|| later(seen.fire_at, DeadmanSeen::STOP))
     }
 
@@ -105,7 +109,7 @@ impl Tether {
     pub(super) fn fuse_of_a_start(&self, vehicle: &Vehicle) -> Fuse {
         let Fuse::Unproven { allowance } = self.fuse() else { return self.fuse() };
         let now = self.clock.now();
-        let fuse = FuseReport::deadman(deadman::seen(&vehicle.local_log_dir).as_ref(), now);
+        let fuse = FuseReport::deadman(self.deadman_seen(vehicle).as_ref(), now);
         let within = fuse.stops_within_sec.filter(|_| fuse.state == FuseState::Armed);
         match within.map(Duration::from_secs).filter(|within| *within > allowance) {
             Some(not_before) => {
@@ -124,8 +128,7 @@ impl Tether {
         until: DateTime<Utc>,
     ) -> Result<Option<Armed>, Failure> {
         let Some((arming, time)) = self.auto_arm() else { return Ok(None) };
-        let lives =
-            deadman::seen(&vehicle.local_log_dir).is_some_and(|seen| seen.lives == Some(true));
+        let lives = self.deadman_seen(vehicle).is_some_and(|seen| seen.lives == Some(true));
         // A new one is armed for no less than the config's time.
         let least = if lives { until } else { later(self.clock.now(), time) };
         let mut wish = Wish::new(vehicle, later(until, MARGIN).max(least));
@@ -235,6 +238,13 @@ pub fn not_armed(vehicle: &Vehicle, error: &ArmError) -> Failure {
             message,
             format!(
                 "it fires at its time at whatever runs then; `podtether deadman cancel --vehicle {name}` calls it off all the same"
+            ),
+        ),
+        ArmError::OtherCloud { .. } => Failure::new(
+            FailureKind::Conflict,
+            message,
+            format!(
+                "stop what that one guards, then `podtether deadman cancel --vehicle {name}`, or give the config of each cloud a local_log_dir of its own; nothing was changed"
             ),
         ),
         ArmError::NotArmed => {

@@ -267,6 +267,8 @@ impl Tether {
         job: &PlannedJob,
         request: &RunJobRequest,
     ) -> Result<RunJobAnswer, Failure> {
+        // Given back on every way out: whoever planned it may go on with the pod for hours.
+        let _turn = job.turn.lock().unwrap_or_else(PoisonError::into_inner).take();
         let shell = self.shell(&job.vehicle, &job.pod)?;
         self.cover_job(&job.vehicle, &job.pod, job.ceiling).await?;
         let promise = self.promise(job)?;
@@ -276,8 +278,6 @@ impl Tether {
         self.launched(promise, job, &launched);
         self.note_outcome(job, &launched).await;
         self.note_called_off(&job.pod, &job.unknown_launches, &launched);
-        // The next session sees the job now, if there is one.
-        drop(job.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
         let outcomes = launched.map_err(|error| {
             let mut failure = launch_failure(error.error).billing(StillBilling::Yes);
             failure.message = format!("launching job {}: {}", job.id, failure.message);

@@ -202,12 +202,7 @@ async fn end_off(
     tell: &mut (dyn FnMut(Note) + Send),
 ) -> (Summary, Vec<(u64, f64)>) {
     // Killed between the stop and the last word: everything was done.
-    let ended = |state: &String| {
-        [JobState::Succeeded, JobState::Failed, JobState::TimedOut]
-            .iter()
-            .any(|known| known.as_str() == state)
-    };
-    let was_whole = summary.capture_complete && summary.state.as_ref().is_some_and(ended);
+    let was_whole = summary.capture_complete && summary.job_has_ended();
     if !was_whole {
         summary.trouble("resume", format!("{what} before the job was seen to end"));
     }

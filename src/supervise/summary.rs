@@ -1,7 +1,7 @@
 //! The summary of a run: one JSON file, replaced atomically, readable by whoever comes later.
 
 use super::state::Terms;
-use crate::domain::PodId;
+use crate::domain::{JobState, PodId};
 use crate::ops::{
     CloudName, EditView, FuseClaim, LatestMetrics, SpendReport, StopAnswer, SyncAnswer,
 };
@@ -261,6 +261,7 @@ impl Summary {
     /// The same run, taken up by this process.
     pub(super) fn taken_up(mut self, path: PathBuf) -> Self {
         self.metrics.set(self.metrics.latest_metrics.clone());
+        self.keep_what_came_at_the_end();
         Self {
             version: VERSION,
             pid: std::process::id(),
@@ -270,6 +271,35 @@ impl Summary {
             summary_path: Some(path),
             ..self
         }
+    }
+
+    /// What an earlier process brought home while the job had not ended (it was told to leave, or to stop a pod
+    /// that it could not stop) is a state in between, never all of the results.
+    fn keep_what_came_at_the_end(&mut self) {
+        if self.job_has_ended() {
+            return;
+        }
+        self.capture_complete = false;
+        let at = self.ended_at.unwrap_or(self.started_at);
+        let pulled = &mut self.pulled;
+        for answer in pulled.job_dir.take().into_iter().chain(pulled.analysis.take()) {
+            let early = pulled.while_running.get_or_insert(Early {
+                pulls: 0,
+                files: 0,
+                bytes: 0,
+                last_at: at,
+            });
+            early.pulls += 1;
+            early.files = early.files.saturating_add(answer.files);
+            early.bytes = early.bytes.saturating_add(answer.bytes);
+            early.last_at = early.last_at.max(at);
+        }
+    }
+
+    /// Whether the job was seen to end by itself.
+    pub(super) fn job_has_ended(&self) -> bool {
+        let ends = [JobState::Succeeded, JobState::Failed, JobState::TimedOut];
+        self.state.as_ref().is_some_and(|state| ends.iter().any(|end| end.as_str() == state))
     }
 
     pub(super) fn trouble(&mut self, step: &'static str, error: impl std::fmt::Display) {
@@ -295,5 +325,39 @@ impl Summary {
     pub(super) fn write(&self) -> std::io::Result<()> {
         let Some(path) = &self.summary_path else { return Ok(()) };
         whole_file::replace(path, self).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::supervise::read_summary;
+    use std::path::Path;
+
+    fn left(state: &str) -> Summary {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/state/supervise-v1.json");
+        let summary = read_summary(&file).unwrap().unwrap();
+        let answer = serde_json::json!({
+            "cloud": "local", "vehicle": "rover", "from": "/workspace/jobs/x", "to": "/home/x",
+            "files": 2, "bytes": 10, "complete": true, "proof": "",
+        });
+        let answer: SyncAnswer = serde_json::from_value(answer).unwrap();
+        let pulled = Pulled { job_dir: Some(answer), analysis: None, while_running: None };
+        let state = Some(state.to_owned());
+        Summary { state, pulled, capture_complete: true, process_exit_code: Some(6), ..summary }
+    }
+
+    /// D01: a run that was left after it had brought home what there was, while its job went on, is taken up:
+    /// what came then is not the end of the results, whatever becomes of the last pull.
+    #[test]
+    fn what_came_before_the_job_ended_is_never_taken_for_the_whole_of_it() {
+        let taken_up = left("running").taken_up("x.json".into());
+        assert!(!taken_up.capture_complete && !taken_up.pulled.is_complete(false));
+        let early = taken_up.pulled.while_running.unwrap();
+        assert_eq!((early.pulls, early.files, early.bytes), (1, 2, 10));
+        // Killed between the last pull and the stop: everything is home.
+        let taken_up = left("succeeded").taken_up("x.json".into());
+        assert!(taken_up.capture_complete && taken_up.pulled.is_complete(false));
+        assert_eq!(taken_up.pulled.while_running, None);
     }
 }

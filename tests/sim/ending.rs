@@ -106,7 +106,9 @@ fn stops_fail_when_the_fuse_fires(dice: &mut Dice, project: &Project) {
     let kind = dice.pick(&[Kind::NoEffect, Kind::NoEffect, Kind::NoEffect, Kind::LostRequest]);
     let lasts = dice.time(30_000, 3_600_000);
     for vehicle in &project.config.vehicles {
-        let Some(fuse) = podtether::deadman::seen(&vehicle.local_log_dir) else { continue };
+        let Some(fuse) = podtether::deadman::seen(&vehicle.local_log_dir, "runpod") else {
+            continue;
+        };
         let mut world = project.world.now();
         let left = fuse.fire_at - world.laptop_ahead - world.truth();
         let from = (world.line.since_start() + left.to_std().unwrap_or_default())

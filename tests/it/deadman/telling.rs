@@ -118,6 +118,30 @@ async fn a_look_that_can_arm_nothing_tells_it_once_and_says_that_the_pod_may_bil
     assert_eq!(said["taken_over"][0]["pid"], record(&fixture)["pid"], "{said}");
 }
 
+/// C05: each vehicle whose fuse is gone is told of; that one was told is no word for the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_tells_of_every_vehicle_whose_fuse_is_gone() {
+    let other = "  other:\n    pod_name: other-pod\n    network_volume_name: other-volume\n    datacenter_preference: [EU-RO-1]\n    known_hosts_file: known_hosts_other\n    local_log_dir: logs-other\n";
+    let fixture = Fixture::with(&format!("{other}{NTFY}"));
+    for folder in ["logs", "logs-other"] {
+        std::fs::create_dir_all(fixture.path(folder)).unwrap();
+        std::fs::write(fixture.path(folder).join("deadman.pid"), "").unwrap();
+    }
+    let receiver = Receiver::start(Mood::Takes).await;
+    let url = format!("{}/topic", receiver.base);
+    for _ in 0..2 {
+        let mut look = command(&fixture, &["tick"]);
+        let looked = look.env("PODTETHER_WEBHOOK_URL", &url).output().unwrap();
+        assert_eq!(looked.status.code(), Some(1), "{looked:?}");
+    }
+    let told = messages(&receiver);
+    assert_eq!(told.len(), 2, "{told:?}");
+    for vehicle in [VEHICLE, "other"] {
+        let stop = format!("podtether stop --vehicle {vehicle}");
+        assert!(told.iter().any(|words| words.contains(&stop)), "{told:?}");
+    }
+}
+
 /// C03: before it sleeps somebody knows what that costs, in dollars.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_at_risk_is_said_in_dollars_when_it_is_armed_and_after() {

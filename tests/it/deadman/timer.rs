@@ -30,6 +30,47 @@ async fn one_look_takes_up_a_fuse_whose_process_is_gone() {
     assert_eq!(fixture.status().await, "EXITED");
 }
 
+/// A config that was edited since stands in nobody's way: a lost fuse is taken up for the pod that it was armed
+/// for, not for whatever the vehicle's is called by now.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_fuse_is_taken_up_for_the_pod_that_it_was_armed_for() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    assert_eq!(arm(&fixture, "2", &[]).code, 0);
+    let mut overdue = record(&fixture);
+    kill(&fixture, pid_of(&overdue)).await;
+    let config = std::fs::read_to_string(fixture.config_file()).unwrap();
+    let name = overdue["pod_name"].as_str().unwrap().to_owned();
+    let edited = config.replace(&format!("pod_name: {name}"), "pod_name: renamed-since");
+    assert_ne!(edited, config);
+    std::fs::write(fixture.config_file(), edited).unwrap();
+    overdue["fire_at"] = serde_json::json!("2026-01-01T00:00:00Z");
+    std::fs::write(fixture.path("logs/deadman.pid"), overdue.to_string()).unwrap();
+    assert_eq!(deadman(&fixture, &["tick"]).code, 0);
+    assert_eq!(ended(&fixture).await["outcome"], "stopped");
+    assert_eq!(fixture.status().await, "EXITED");
+}
+
+/// Real and local are never mixed up: a fuse that was armed over a real pod is not taken up, and so written
+/// off, by a look whose config is for the local cloud by now.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_fuse_of_another_cloud_is_said_and_not_taken_up() {
+    let fixture = Fixture::new();
+    let _ = fixture.tether().await;
+    assert_eq!(arm(&fixture, "2", &[]).code, 0);
+    let mut real = record(&fixture);
+    kill(&fixture, pid_of(&real)).await;
+    real["cloud"] = serde_json::json!("runpod");
+    std::fs::write(fixture.path("logs/deadman.pid"), real.to_string()).unwrap();
+    let looked = deadman(&fixture, &["tick"]);
+    assert!(looked.code == 1 && looked.stderr.contains("THE POD MAY BILL"), "{looked:?}");
+    assert_eq!(record(&fixture), real);
+    let again = arm(&fixture, "2", &[]);
+    assert!(again.code == 1 && again.stderr.contains("runpod cloud"), "{again:?}");
+    assert_eq!(word(&status(&fixture)), ("LOST".into(), 1));
+}
+
 /// The files go below HOME, are read by the system's own checker where there is one, and go again.
 #[test]
 fn the_files_are_written_below_home_and_taken_away_again() {
