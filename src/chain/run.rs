@@ -107,7 +107,7 @@ pub async fn run(
         is_reviewed,
         unchanged,
         pod: None,
-        moment: Moment::new(now, tether.clock().monotonic()),
+        moment: Moment::new(now, tether.clock().since_boot()),
         link_began: now,
         summary: None,
         reason: None,
@@ -160,7 +160,7 @@ impl Runner<'_> {
     /// Now, by the moment that counts.
     pub(super) fn pass_time(&mut self) -> DateTime<Utc> {
         let clock = self.tether.clock();
-        self.moment = self.moment.pass(clock.now(), clock.monotonic());
+        self.moment = self.moment.pass(clock.now(), clock.since_boot());
         self.moment.at
     }
 

@@ -9,7 +9,6 @@
 mod access;
 mod arm;
 mod arm_error;
-mod boot;
 mod claim;
 mod fire;
 mod news;

@@ -100,7 +100,7 @@ mod tests {
     fn now(sec: u64) -> Now {
         let monotonic = Duration::from_secs(sec);
         let wall = DateTime::UNIX_EPOCH + TimeDelta::from_std(monotonic).unwrap();
-        Now { wall, monotonic }
+        Now { wall, monotonic, since_boot: monotonic }
     }
 
     /// What a fuse that is due at 10 s tells over these events.

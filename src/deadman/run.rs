@@ -110,7 +110,7 @@ pub async fn fuse_over(
 }
 
 fn now(clock: &SharedClock) -> Now {
-    Now { wall: clock.now(), monotonic: clock.monotonic() }
+    Now { wall: clock.now(), monotonic: clock.monotonic(), since_boot: clock.since_boot() }
 }
 
 async fn settled(order: Order, cloud: Arc<dyn Cloud>, clock: SharedClock) -> Result<Fuse, Reply> {
@@ -130,7 +130,7 @@ async fn settled(order: Order, cloud: Arc<dyn Cloud>, clock: SharedClock) -> Res
     let mut record = Record {
         pid: std::process::id(),
         process_started_at: begun.wall,
-        boot_id: super::boot::id(),
+        boot_id: crate::clock::boot::id(),
         armed_at: told.armed_at,
         fire_at: told.fire_at,
         hours: hours(told.fire_at - told.armed_at),

@@ -5,7 +5,7 @@
 use super::record::{Record, Summary};
 use super::state::Outcome;
 use crate::held::Held;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -129,12 +129,26 @@ fn unread(path: &Path) -> Option<String> {
 }
 
 pub(super) fn last_summary(folder: &Path) -> Option<Summary> {
-    let entries = std::fs::read_dir(folder).ok()?;
-    let is_summary = |name: &str| name.starts_with("deadman-") && name.ends_with(".json");
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| is_summary(name)).collect();
+    summary_names(folder).iter().rev().find_map(|name| read(&folder.join(name)))
+}
+
+/// The names of all summaries, oldest first.
+fn summary_names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_summary = |name: &String| name.starts_with("deadman-") && name.ends_with(".json");
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(is_summary).collect();
     names.sort();
-    names.iter().rev().find_map(|name| read(&folder.join(name)))
+    names
+}
+
+/// A stamp that comes after the one in this name: a millisecond later.
+fn after(name: &str) -> Option<String> {
+    let stamp = name.strip_prefix("deadman-")?.get(..18)?;
+    let (second, ms) = stamp.split_at_checked(15)?;
+    let second = NaiveDateTime::parse_from_str(second, "%Y%m%d-%H%M%S").ok()?;
+    let next = second + TimeDelta::milliseconds(ms.parse::<i64>().ok()? + 1);
+    Some(next.format("%Y%m%d-%H%M%S%.3f").to_string().replace('.', ""))
 }
 
 /// Puts a whole file in place of the one that is there.
@@ -186,6 +200,11 @@ pub(super) fn update(folder: &Path, record: &Record) -> io::Result<()> {
 /// Writes what became of a fuse, and then takes its file away. Returns where the summary lies.
 pub(super) fn leave(folder: &Path, summary: &Summary) -> io::Result<PathBuf> {
     let stamp = summary.ended_at.format("%Y%m%d-%H%M%S%.3f").to_string().replace('.', "");
+    // The last one by its name is the last word: also where the clock was set back since the one before.
+    let stamp = match summary_names(folder).pop() {
+        Some(last) if last >= format!("deadman-{stamp}.json") => after(&last).unwrap_or(stamp),
+        _ => stamp,
+    };
     let mut path = folder.join(format!("deadman-{stamp}.json"));
     for more in 1..100 {
         match whole(&path, summary, true)?.persist_noclobber(&path) {
@@ -288,6 +307,32 @@ pub(super) fn write_off(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Also where the clock was set back since the one before, or stands still.
+    #[test]
+    fn the_last_summary_is_the_one_that_was_written_last() {
+        assert_eq!(after("deadman-20261231-235959999.json").unwrap(), "20270101-000000000");
+        assert_eq!(after("deadman-20261231-235959999-1.json").unwrap(), "20270101-000000000");
+        assert_eq!(after("deadman-mine.json"), None);
+        let folder = tempfile::tempdir().unwrap();
+        let at = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+        let mut summary: Summary = serde_json::from_value(serde_json::json!({
+            "pid": 1, "process_started_at": at, "armed_at": at, "fire_at": at, "hours": 1.0,
+            "retries": 3, "spacing_sec": 60, "vehicle": "rover", "pod_name": "rover",
+            "cloud": "local", "config": "podtether.yaml", "version": "0", "nonce": "n",
+            "proof": {"at": at, "read": "proven", "stop": "proven"}, "last_tick": at,
+            "outcome": "cancelled", "ended_at": at, "pod_may_still_be_running": false,
+            "exit_code": 0, "message": "",
+        }))
+        .unwrap();
+        for (number, earlier) in [0, 0, 7_200, 3_600, 10_800].into_iter().enumerate() {
+            summary.ended_at = at - TimeDelta::seconds(earlier);
+            summary.exit_code = u8::try_from(number).unwrap();
+            leave(folder.path(), &summary).unwrap();
+            assert_eq!(last_summary(folder.path()).unwrap(), summary);
+        }
+        assert_eq!(summary_names(folder.path()).len(), 5);
+    }
 
     /// A folder that was removed and made anew is somebody else's place: a fuse that lives on from
     /// before never writes over the file of the one that lives there now.

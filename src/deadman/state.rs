@@ -4,13 +4,16 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use std::time::Duration;
 
-/// Both clocks, read at one moment.
+/// The clocks, read at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Now {
     /// Wall time. Goes on while the machine sleeps; may be set back or forward.
     pub wall: DateTime<Utc>,
     /// A clock that is never set back, and stands still while the machine sleeps.
     pub monotonic: Duration,
+    /// A clock that is never set back and goes on in sleep, where the system has one; else the same as
+    /// [`Self::monotonic`].
+    pub since_boot: Duration,
 }
 
 /// What does not change over the life of a fuse.
@@ -143,9 +146,9 @@ pub enum Phase {
 pub struct State {
     /// What it is doing.
     pub phase: Phase,
-    /// Time since it was armed. Of each step the larger progress of the two clocks counts: sleep
-    /// shows on the wall clock alone, and a wall clock set back takes nothing away. One that is set
-    /// back and then forward again counts twice, so that it fires early and never late.
+    /// Time since it was armed. Of each step the largest progress of the clocks counts: sleep shows on the
+    /// wall clock and on the one since the boot, and a wall clock set back takes nothing away. One that is
+    /// set back and then forward again counts twice, so that it fires early and never late.
     pub elapsed: Duration,
     /// How much of it the machine slept, or the wall clock was set forward, in gaps of a minute and
     /// more.
@@ -223,11 +226,15 @@ impl State {
     }
 
     fn pass(&mut self, now: Now) -> Option<Jump> {
-        let steady = now.monotonic.saturating_sub(self.last.monotonic);
+        let awake = now.monotonic.saturating_sub(self.last.monotonic);
+        let steady = now.since_boot.saturating_sub(self.last.since_boot).max(awake);
         let wall = now.wall - self.last.wall;
-        let drift = wall - TimeDelta::from_std(steady).unwrap_or(TimeDelta::MAX);
         self.elapsed += steady.max(wall.to_std().unwrap_or_default());
         self.last = now;
+        let drift = wall - TimeDelta::from_std(awake).unwrap_or(TimeDelta::MAX);
+        // Sleep shows also where the wall clock was set back meanwhile.
+        let asleep = TimeDelta::from_std(steady - awake).unwrap_or(TimeDelta::MAX);
+        let drift = if steady - awake >= TELLING { drift.max(asleep) } else { drift };
         if let Ok(ahead) = drift.to_std() {
             if ahead >= SLEEP {
                 self.slept += ahead;

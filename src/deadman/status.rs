@@ -1,9 +1,10 @@
 //! What became of a vehicle's fuse, in a word, an exit code and a sentence.
 
 use super::record::{Summary, Word};
+use super::risk;
 use super::seat::{self, Seen};
 use super::state::Outcome;
-use super::{boot, risk};
+use crate::clock::boot;
 use crate::domain::{DeadmanSeen, Proof, Usd};
 use chrono::{DateTime, Utc};
 use serde::Serialize;

@@ -2,6 +2,7 @@
 
 use super::creates::{Create, Creates};
 use super::entry::{Action, Entry, Event};
+use super::noted::Noted;
 use super::promises::{Promise, Promises};
 use super::runs::{Run, Runs, is_off};
 use crate::domain::{PodId, PodStatus, Usd};
@@ -19,7 +20,7 @@ pub struct OpenIntent {
     /// When it was written.
     pub at: DateTime<Utc>,
     /// When something was last noted of it. A laptop that slept in the call makes it hours more.
-    pub last_noted: DateTime<Utc>,
+    pub last_noted: Noted,
     /// What it may have put on the bill for an hour.
     pub rate: Option<Usd>,
     /// Why its end is not known: the error that was seen, or nothing at all.
@@ -65,7 +66,7 @@ pub struct Exit {
 /// The journal, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Book {
-    began: Option<DateTime<Utc>>,
+    began: Option<Noted>,
     open: Vec<OpenIntent>,
     creates: Creates,
     known_pods: Vec<PodId>,
@@ -95,7 +96,7 @@ impl Book {
 
     /// Adds one entry.
     pub fn add(&mut self, entry: &Entry) {
-        self.began.get_or_insert(entry.at);
+        self.began.get_or_insert_with(|| entry.noted());
         match &entry.event {
             Event::Opened { set_aside, .. } => {
                 if set_aside.is_some() {
@@ -109,11 +110,11 @@ impl Book {
                     vehicle: vehicle.clone(),
                     action: action.clone(),
                     at: entry.at,
-                    last_noted: entry.at,
+                    last_noted: entry.noted(),
                     rate: entry.event.rate(),
                     error: None,
                 };
-                self.creates.intended(*id, vehicle, action, intent.rate, entry.at);
+                self.creates.intended(*id, vehicle, action, intent.rate, &entry.noted());
                 self.intended(&intent);
                 self.open.push(intent);
             }
@@ -129,7 +130,7 @@ impl Book {
                         self.exits.retain(|exit| exit.pod != *pod);
                         self.exits.push(exit);
                     }
-                    self.creates.done(*id, &intent.action, pod.as_ref(), entry.at);
+                    self.creates.done(*id, &intent.action, pod.as_ref(), &entry.noted());
                     self.done(&intent, pod.as_ref(), observed, entry.at);
                 }
                 if let Some(pod) = pod {
@@ -145,9 +146,9 @@ impl Book {
             Event::Failed { id, error, may_have_taken_effect: true } => {
                 for intent in self.open.iter_mut().filter(|intent| intent.id == *id) {
                     intent.error = Some(error.clone());
-                    intent.last_noted = entry.at;
+                    intent.last_noted = entry.noted();
                 }
-                self.creates.noted(*id, entry.at);
+                self.creates.noted(*id, &entry.noted());
                 self.promises.launched(*id, entry.at);
             }
             Event::JobEnded { pod, job, .. } => {
@@ -251,8 +252,8 @@ impl Book {
 
     /// When its first line was written: of the time before it knows nothing.
     #[must_use]
-    pub const fn began(&self) -> Option<DateTime<Utc>> {
-        self.began
+    pub const fn began(&self) -> Option<&Noted> {
+        self.began.as_ref()
     }
 
     /// Calls whose end is not known, oldest first.
@@ -335,7 +336,7 @@ mod tests {
     use super::*;
 
     fn entry(event: Event) -> Entry {
-        Entry { at: DateTime::UNIX_EPOCH, event }
+        Entry { at: DateTime::UNIX_EPOCH, up: None, event }
     }
 
     fn create(id: u64) -> Entry {
@@ -375,7 +376,7 @@ mod tests {
     }
 
     fn on(minute: i64, event: Event) -> Entry {
-        Entry { at: at(minute), event }
+        Entry { at: at(minute), up: None, event }
     }
 
     fn pod() -> PodId {
@@ -543,11 +544,11 @@ mod tests {
             let action = Action::StopPod { pod: pod.clone() };
             let vehicle = "hippocampus".to_owned();
             let event = Event::Intend { id, vehicle, action, micros_per_hour: None };
-            Entry { at: at(seconds), event }
+            Entry { at: at(seconds), up: None, event }
         };
         let done = |id, seconds, observed: &str| {
             let event = Event::Done { id, pod: Some(pod.clone()), observed: observed.into() };
-            Entry { at: at(seconds), event }
+            Entry { at: at(seconds), up: None, event }
         };
         let exit = |entries: &[Entry]| {
             Book::of(entries).last_exit(&pod).map(|exit| (exit.asked_at, exit.read_at))
@@ -557,7 +558,7 @@ mod tests {
         assert_eq!(exit(&first), Some((at(10), at(12))));
         let both = [&first[..], &[stop(2, 20), done(2, 25, "EXITED")]].concat();
         assert_eq!(exit(&both), Some((at(20), at(25))));
-        let start = Entry { at: at(30), event: create(3).event };
+        let start = Entry { at: at(30), up: None, event: create(3).event };
         assert_eq!(exit(&[start, done(3, 31, "EXITED")]), None, "no stop of podtether's");
     }
 
@@ -576,8 +577,8 @@ mod tests {
         assert_eq!(book.creates()[0].pod, Some(pod()));
         let book = Book::of(&[create(), failed(true)]);
         let create_of = &book.creates()[0];
-        assert_eq!((create_of.at, create_of.last_noted), (at(0), at(480)));
-        assert_eq!(book.open_intents()[0].last_noted, at(480));
+        assert_eq!((create_of.at, create_of.last_noted.at), (at(0), at(480)));
+        assert_eq!(book.open_intents()[0].last_noted.at, at(480));
         assert!(Book::of(&[create(), failed(false)]).creates().is_empty());
         let terminate = intend(2, 2, Action::TerminatePod { pod: pod() });
         let gone = [create(), done(1, 1, "created, PROVISIONING"), terminate, done(3, 2, "gone")];

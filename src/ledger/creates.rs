@@ -1,6 +1,7 @@
 //! Creates of pods that may have had an effect. Pure.
 
 use super::entry::Action;
+use super::noted::Noted;
 use crate::domain::{PodId, Usd};
 use chrono::{DateTime, Utc};
 
@@ -18,7 +19,7 @@ pub struct Create {
     /// When its intent was written.
     pub at: DateTime<Utc>,
     /// When something was last noted of it: until then its request may have been on its way.
-    pub last_noted: DateTime<Utc>,
+    pub last_noted: Noted,
     /// What it may have put on the bill for an hour.
     pub rate: Option<Usd>,
 }
@@ -34,28 +35,23 @@ impl Creates {
         vehicle: &str,
         action: &Action,
         rate: Option<Usd>,
-        at: DateTime<Utc>,
+        noted: &Noted,
     ) {
         if let Action::CreatePod { nonce, .. } = action {
             let (vehicle, nonce) = (vehicle.to_owned(), nonce.clone());
-            self.0.push(Create { id, vehicle, nonce, pod: None, at, last_noted: at, rate });
+            let (at, last_noted) = (noted.at, noted.clone());
+            self.0.push(Create { id, vehicle, nonce, pod: None, at, last_noted, rate });
         }
     }
 
     /// The pod of a create was named, or a pod was terminated.
-    pub(super) fn done(
-        &mut self,
-        id: u64,
-        action: &Action,
-        pod: Option<&PodId>,
-        at: DateTime<Utc>,
-    ) {
+    pub(super) fn done(&mut self, id: u64, action: &Action, pod: Option<&PodId>, noted: &Noted) {
         if let Action::TerminatePod { pod } = action {
             self.0.retain(|create| create.pod.as_ref() != Some(pod));
         }
         for create in self.0.iter_mut().filter(|create| create.id == id) {
             create.pod = pod.cloned();
-            create.last_noted = at;
+            create.last_noted = noted.clone();
         }
     }
 
@@ -63,9 +59,9 @@ impl Creates {
         self.0.retain(|create| create.id != id);
     }
 
-    pub(super) fn noted(&mut self, id: u64, at: DateTime<Utc>) {
+    pub(super) fn noted(&mut self, id: u64, noted: &Noted) {
         for create in self.0.iter_mut().filter(|create| create.id == id) {
-            create.last_noted = at;
+            create.last_noted = noted.clone();
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What stands in the journal. Written once, read for ever: a field is added with a default, and
 //! nothing is renamed or removed.
 
+use super::noted::{Noted, Uptime};
 use crate::domain::{PodId, Usd};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -11,8 +12,19 @@ use std::collections::BTreeMap;
 pub struct Entry {
     /// When it was written, wall time.
     pub at: DateTime<Utc>,
+    /// The same by a clock that nobody sets; missing in lines of older versions, and where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up: Option<Uptime>,
     /// What happened.
     pub event: Event,
+}
+
+impl Entry {
+    /// When it was noted.
+    #[must_use]
+    pub fn noted(&self) -> Noted {
+        Noted { at: self.at, up: self.up.clone() }
+    }
 }
 
 /// What happened.

@@ -4,6 +4,7 @@
 use super::book::Book;
 use super::entry::{Entry, Event};
 use super::line::{self, LineFault};
+use super::noted::Noted;
 use crate::clock::SharedClock;
 use crate::digest::hex;
 use crate::held::Held;
@@ -248,7 +249,8 @@ impl Ledger {
         }
         let path = self.path();
         let io = |source| LedgerError::Io { doing: "write", path: path.clone(), source };
-        let entry = Entry { at: self.clock.now(), event };
+        let Noted { at, up } = Noted::now(&*self.clock);
+        let entry = Entry { at, up, event };
         let (mut text, sum) = line::write(&state.sum, &entry).map_err(LedgerError::Entry)?;
         text.push('\n');
         let mut file = File::options()
@@ -352,6 +354,7 @@ mod tests {
         intend(&ledger, "a");
         let entry = Entry {
             at: chrono::DateTime::UNIX_EPOCH,
+            up: None,
             event: Event::Opened { config: "x".into(), set_aside: None },
         };
         let (line, _) = line::write(line::FIRST, &entry).unwrap();

@@ -207,7 +207,7 @@ mod tests {
         ];
         let mut launches = Launches::default();
         for (second, event) in events.into_iter().enumerate() {
-            launches.add(&Entry { at: at(second as i64), event });
+            launches.add(&Entry { at: at(second as i64), up: None, event });
         }
         let [a, b, c, d] = launches.all() else { panic!("{launches:?}") };
         assert_eq!(a.ended, Some((at(6), "succeeded".into())));

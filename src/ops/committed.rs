@@ -159,7 +159,10 @@ mod tests {
         let (vehicle, action) = (pod.0.clone(), Action::StartPod { pod: pod.clone() });
         let intent = Event::Intend { id, vehicle, action, micros_per_hour: Some(RATE) };
         let done = Event::Done { id, pod: Some(pod), observed: "start accepted".into() };
-        [Entry { at: at(minute), event: intent }, Entry { at: at(minute), event: done }]
+        [
+            Entry { at: at(minute), up: None, event: intent },
+            Entry { at: at(minute), up: None, event: done },
+        ]
     }
 
     fn launch(id: u64, pod: &str, minute: i64, until: i64) -> Entry {
@@ -173,7 +176,7 @@ mod tests {
         };
         let vehicle = pod.to_owned();
         let event = Event::Intend { id, vehicle, action, micros_per_hour: Some(RATE) };
-        Entry { at: at(minute), event }
+        Entry { at: at(minute), up: None, event }
     }
 
     fn lines(entries: &[Entry], minute: i64) -> Vec<(Option<String>, u64, u64)> {
@@ -227,6 +230,7 @@ mod tests {
     fn a_pod_that_was_taken_over_is_held_until_its_fuse_fires() {
         let seen = Entry {
             at: at(0),
+            up: None,
             event: Event::PodSeen {
                 vehicle: "a".into(),
                 pod: PodId("a".into()),
@@ -349,7 +353,7 @@ mod tests {
         }
 
         fn note(&mut self, event: Event) {
-            self.entries.push(Entry { at: at(self.minute), event });
+            self.entries.push(Entry { at: at(self.minute), up: None, event });
         }
 
         /// Makes a move when it is possible and approved; says whether it was.

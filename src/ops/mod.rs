@@ -63,6 +63,7 @@ pub(crate) mod vigil;
 mod volume_health;
 mod wanted;
 mod watch;
+mod watch_moment;
 mod watch_pod;
 mod watch_sight;
 mod watch_status;

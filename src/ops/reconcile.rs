@@ -7,9 +7,8 @@ use crate::cloud::CloudError;
 use crate::domain::{Pod, PodStatus};
 use crate::error::{Failure, FailureKind, StillBilling};
 use crate::held::Held;
-use crate::ledger::{Action, Book, Event, LedgerError, OpenIntent};
+use crate::ledger::{Action, Book, Event, LedgerError, Noted, OpenIntent};
 use crate::plan::{Committed, Created, Facts, Fuse, NewPod, UnknownCreate};
-use chrono::{DateTime, Utc};
 use std::time::Duration;
 
 impl Tether {
@@ -25,9 +24,9 @@ impl Tether {
         let book = ledger.book().map_err(failure)?;
         for intent in book.open_intents() {
             let Ok(status) = self.status_of(intent, &facts.pods).await else { continue };
-            let (now, absent_after) = (self.clock.now(), self.settings.absent_after);
+            let (now, absent_after) = (Noted::now(&*self.clock), self.settings.absent_after);
             let is_on = status.bills_compute();
-            if let Some(event) = settle(intent, facts, status, now, absent_after) {
+            if let Some(event) = settle(intent, facts, status, &now, absent_after) {
                 self.note_found_boot(intent, &event, &facts.pods, is_on);
                 ledger.append(event).map_err(failure)?;
             }
@@ -113,11 +112,11 @@ fn settle(
     intent: &OpenIntent,
     facts: &Facts,
     status: PodStatus,
-    now: DateTime<Utc>,
+    now: &Noted,
     absent_after: Duration,
 ) -> Option<Event> {
     let (id, pods) = (intent.id, &facts.pods);
-    let age = (now - intent.last_noted).to_std().unwrap_or_default();
+    let age = intent.last_noted.age(now);
     match &intent.action {
         Action::CreatePod { name, nonce } => {
             let found = pods
@@ -153,7 +152,7 @@ fn settle(
             let done = |observed| Some(Event::Done { id, pod: Some(pod.clone()), observed });
             match status {
                 PodStatus::Exited => done(PodStatus::Exited.to_string()),
-                _ if now >= *until => done("past its latest end".to_owned()),
+                _ if now.at >= *until => done("past its latest end".to_owned()),
                 _ => None,
             }
         }

@@ -181,7 +181,7 @@ impl Tether {
         let billed = joined(old_pods?, recent_pods?, from, cut);
         let volumes = joined(old_volumes?, recent_volumes?, from, cut);
         let began = book.as_ref().and_then(Book::began);
-        let explained_from = began.map(|began| explained_from(began, from, cut));
+        let explained_from = began.map(|began| explained_from(began.at, from, cut));
         let mut bill = Bill {
             window,
             from,

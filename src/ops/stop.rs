@@ -7,7 +7,7 @@ use crate::apply::{self, OffOutcome, StepOutcome};
 use crate::cloud::{CloudError, CloudErrorKind};
 use crate::domain::{Pod, PodId, PodStatus, Usd, Vehicle, Volume};
 use crate::error::{Failure, StillBilling};
-use crate::ledger::Action;
+use crate::ledger::{Action, Noted};
 use crate::plan::{self, Facts};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -186,10 +186,10 @@ impl Tether {
     /// it takes effect (A05). Once its request can no longer be on its way, it is none.
     fn start_on_its_way(&self, pods: &[&Pod]) -> Option<String> {
         let book = self.ledger.as_ref()?.book().ok()?;
-        let now = self.clock.now();
+        let now = Noted::now(&*self.clock);
         book.open_intents().iter().find_map(|intent| {
             let Action::StartPod { pod } = &intent.action else { return None };
-            let age = (now - intent.last_noted).to_std().unwrap_or_default();
+            let age = intent.last_noted.age(&now);
             let is_open = age < self.settings.absent_after && pods.iter().any(|its| its.id == *pod);
             let at = intent.at.format("%Y-%m-%d %H:%M:%S UTC");
             is_open.then(|| {

@@ -4,7 +4,7 @@
 use super::Tether;
 use crate::clock::Clock;
 use crate::domain::{Pod, Vehicle};
-use crate::ledger::{Book, Create, Ledger};
+use crate::ledger::{Book, Create, Ledger, Noted};
 use crate::plan::{Created, NewPod, UnknownCreate};
 use std::time::Duration;
 
@@ -27,9 +27,8 @@ pub(super) fn unaccounted_creates(
             return Vec::new();
         }
     };
-    let now = clock.now();
-    let is_young =
-        |create: &Create| (now - create.last_noted).to_std().unwrap_or_default() < absent_after;
+    let now = Noted::now(clock);
+    let is_young = |create: &Create| create.last_noted.age(&now) < absent_after;
     let is_shown = |create: &Create| {
         pods.iter().any(|pod| {
             create.pod.as_ref() == Some(&pod.id)
@@ -44,13 +43,13 @@ pub(super) fn unaccounted_creates(
 /// A journal that could not be read was set aside, and with it what it knew of creates: for as long as
 /// a new pod may be hidden, each vehicle is taken to have one.
 fn forgotten(book: &Book, vehicle: &str) -> Option<Create> {
-    let since = book.began().filter(|_| book.set_aside().is_some())?;
+    let since = book.began().filter(|_| book.set_aside().is_some())?.clone();
     Some(Create {
         id: 0,
         vehicle: vehicle.to_owned(),
         nonce: String::new(),
         pod: None,
-        at: since,
+        at: since.at,
         last_noted: since,
         rate: None,
     })

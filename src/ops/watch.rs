@@ -3,6 +3,7 @@
 
 use super::log_form::LogForm;
 use super::probe::{LONG, live_jobs};
+use super::watch_moment::WatchMoment;
 use super::watch_pod::WatchedPod;
 use super::watch_sight::WatchSight;
 use super::watch_status::{Artifacts, Kept, Resume, WatchSpec, WatchStatus};
@@ -112,6 +113,7 @@ impl Tether {
                 state: State::new(now, job.is_some()),
                 reading: request.form.reading().state(),
                 read_to: 0,
+                at: None,
             },
         };
         let mut watching = Watching {
@@ -120,6 +122,7 @@ impl Tether {
             vehicle,
             pod: None,
             job: None,
+            moment: WatchMoment::new(&*self.clock, None),
             state: State::new(now, job.is_some()),
             reading: request.form.reading(),
             offset: 0,
@@ -148,6 +151,7 @@ struct Watching<'a> {
     vehicle: Vehicle,
     pod: Option<Pod>,
     job: Option<JobId>,
+    moment: WatchMoment,
     state: State,
     reading: LogReading,
     /// How far the log was read by this process.
@@ -178,6 +182,7 @@ impl Watching<'_> {
         self.read_to = kept.resume.read_to;
         self.reading = self.request.form.reading().resume(&kept.resume.reading);
         self.state = kept.resume.state.resumed();
+        self.moment = WatchMoment::new(&*self.tether.clock, kept.resume.at);
         self.status.started_at = kept.started_at;
         self.status.mean_reward = kept.mean_reward;
         tell(WatchNote::Said(format!("going on with the watch of {}", kept.started_at)));
@@ -198,7 +203,7 @@ impl Watching<'_> {
                 None => self.carry_out(&effect, waits, tell).await,
             };
             waits = true;
-            let now = self.tether.clock.now();
+            let now = self.moment.now(&*self.tether.clock);
             let (state, effects) = state::next(&self.state, &event, now, terms);
             if self.state.verdict().is_none() && state.verdict() == Some(&Verdict::Done) {
                 tell(WatchNote::Ended);
@@ -366,7 +371,7 @@ impl Watching<'_> {
 
     /// Keeps the status in step with the state; whether it is over.
     fn record(&mut self, effects: &[Effect]) -> bool {
-        let now = self.tether.clock.now();
+        let (now, at) = (self.tether.clock.now(), self.moment.now(&*self.tether.clock));
         let position = self.reading.position();
         let status = &mut self.status;
         status.iteration = position.map(|at| at.iteration);
@@ -376,9 +381,9 @@ impl Watching<'_> {
         status.quiet = self.state.quiet;
         status.plateau_fired |= matches!(self.state.paged, Some(Verdict::Plateau(_)));
         status.stalled = matches!(self.state.paged, Some(Verdict::Stalled { .. }));
-        let reading = self.reading.state();
+        let (reading, at) = (self.reading.state(), Some(at));
         status.offset_bytes = reading.offset;
-        status.resume = Resume { state: self.state.clone(), reading, read_to: self.read_to };
+        status.resume = Resume { state: self.state.clone(), reading, read_to: self.read_to, at };
         status.updated_at = now;
         status.verdict = self.state.verdict().map(ToString::to_string);
         if let Some(Verdict::Failed(finding)) = self.state.verdict() {

@@ -96,6 +96,10 @@ pub struct Resume {
     /// again is no growth. 0 in files of earlier versions.
     #[serde(default)]
     pub read_to: u64,
+    /// The moment of the state's times that this was written at. It goes by a clock that nobody sets, and is not
+    /// before that in the next process. Null in files of earlier versions.
+    #[serde(default)]
+    pub at: Option<DateTime<Utc>>,
 }
 
 /// The part of a status that is read again.

@@ -54,6 +54,6 @@ pub fn launch(job: &str) -> Launch {
         micros_per_hour: Some(Usd::from_micros(690_000).micros()),
     };
     let mut launches = Launches::default();
-    launches.add(&Entry { at: launched_at(), event });
+    launches.add(&Entry { at: launched_at(), up: None, event });
     launches.all()[0].clone()
 }

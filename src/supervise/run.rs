@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
             ceiling,
             terms,
             launched_at: if summary.resumed > 0 { summary.started_at } else { now },
-            moment: Moment::new(now, tether.clock().monotonic()),
+            moment: Moment::new(now, tether.clock().since_boot()),
             to_launch: None,
             is_link: false,
             stops: 0,
@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
         while effect != Effect::Finish {
             let event = self.carry_out(effect, signals, tell).await;
             self.after_sleep(tell);
-            self.moment = self.moment.pass(tether.clock().now(), tether.clock().monotonic());
+            self.moment = self.moment.pass(tether.clock().now(), tether.clock().since_boot());
             let before = state;
             (state, effect) = state::next(&before, &event, self.moment.at, terms);
             if state == State::Capturing(End::Interrupted) && before.end().is_none() {
@@ -251,7 +251,7 @@ impl<'a> Run<'a> {
     ) -> Event {
         // C06: an interval never outlasts the deadline.
         let clock = self.tether.clock();
-        let now = self.moment.pass(clock.now(), clock.monotonic()).at;
+        let now = self.moment.pass(clock.now(), clock.since_boot()).at;
         let left = (self.terms.deadline - now).to_std().unwrap_or_default();
         // After lost contact anything may be so: look at once, do not wait for an end.
         let wait = if std::mem::take(&mut self.look_at_once) || self.follower.is_behind() {

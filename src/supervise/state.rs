@@ -169,8 +169,8 @@ impl State {
 }
 
 /// The moment that counts for the deadline. C02: of each step the larger progress of the two clocks
-/// counts. Sleep shows on the wall clock alone, and a wall clock set back takes nothing away, so that
-/// the deadline comes early and never late.
+/// counts. Sleep shows on both where the system has a clock that counts it, and a wall clock set back takes
+/// nothing away, so that the deadline comes early and never late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Moment {
     /// The moment.
@@ -180,7 +180,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// From now on; `steady` is a clock that is never set back and stands still in sleep.
+    /// From now on; `steady` is a clock that is never set back and goes on in sleep, where there is one.
     #[must_use]
     pub const fn new(wall: DateTime<Utc>, steady: Duration) -> Self {
         Self { at: wall, wall, steady }

@@ -3,12 +3,11 @@
 
 use crate::run::{Machines, Run};
 use crate::watch::Watch;
-use crate::world::Bad;
+use crate::world::{Bad, World};
 use chrono::{DateTime, Utc};
 use podtether::deadman::state::{self as deadman, Asked, Outcome};
 use podtether::supervise::{self, Effect, Event, Moment, State};
 use podtether::watch::state as watch;
-use std::time::Duration;
 
 /// What is turned round, what must be seen of it, and the model that shows it.
 pub type Mutant<M> = (&'static str, &'static str, M);
@@ -99,8 +98,8 @@ fn calls_off_when_its_pod_is_off(state: &State) -> (bool, bool) {
 }
 
 /// Time does not pass in sleep.
-fn steady_alone(moment: Moment, _: DateTime<Utc>, steady: Duration) -> Moment {
-    moment.pass(moment.at, steady)
+fn steady_alone(moment: Moment, world: &World) -> Moment {
+    moment.pass(moment.at, world.steady())
 }
 
 fn ends_after_a_refusal(
@@ -152,7 +151,7 @@ fn counts_steady_time(
     terms: deadman::Terms,
 ) -> deadman::Step {
     let wall = crate::world::at(0) + chrono::TimeDelta::from_std(now.monotonic).expect("it fits");
-    deadman::next(state, event, deadman::Now { wall, ..now }, terms)
+    deadman::next(state, event, deadman::Now { wall, since_boot: now.monotonic, ..now }, terms)
 }
 
 fn never_fires(

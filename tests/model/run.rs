@@ -25,7 +25,7 @@ pub struct Machines {
     pub exit_code: fn(&State, bool, bool) -> u8,
     /// Whether the fuse is called off, and whether it is so without a look at the list.
     pub calls_off: fn(&State) -> (bool, bool),
-    pub moment: fn(Moment, DateTime<Utc>, Duration) -> Moment,
+    pub moment: fn(Moment, &World) -> Moment,
     pub deadman: DeadmanNext,
     pub may_still_bill: fn(Outcome, bool) -> bool,
     /// Whether the fuse looks at names.
@@ -39,7 +39,7 @@ impl Machines {
         supervise: supervise::next,
         exit_code: supervise::exit_code,
         calls_off: |state| (!state.may_still_bill(), state.asked_for_all()),
-        moment: Moment::pass,
+        moment: |moment, world| moment.pass(world.wall(), world.since_boot()),
         deadman: deadman::next,
         may_still_bill: Outcome::may_still_bill,
         minds_names: true,
@@ -205,7 +205,7 @@ impl Run {
             _ => return None,
         };
         let event = Self::happens(&mut next, effect, answer)?;
-        let moment = (self.machines.moment)(moment, next.world.wall(), next.world.steady());
+        let moment = (self.machines.moment)(moment, &next.world);
         let (to, effect) = (self.machines.supervise)(state, &event, moment.at, self.terms());
         let follows = matches!(to, State::Following | State::Adopting { .. });
         if follows && effect != Effect::AskProvider && next.world.time > DEADLINE {
@@ -257,7 +257,7 @@ impl Run {
         if next.laptop_is_dead() || (next.called_off && next.fuse_lives()) {
             return None;
         }
-        let now = Now { wall: next.world.wall(), monotonic: next.world.steady() };
+        let now = next.world.clocks();
         let until = now.wall + chrono::TimeDelta::seconds(i64::from(DUE) * 60);
         let (fuse, due) = match &next.fuse {
             Fuse::Burns { state, .. } if state.phase == Phase::Armed => {
@@ -406,7 +406,7 @@ impl Run {
             }
             _ => return None,
         };
-        let now = Now { wall: next.world.wall(), monotonic: next.world.steady() };
+        let now = next.world.clocks();
         let step = (self.machines.deadman)(state, event, now, Self::FUSE);
         if step.state.phase == Phase::Armed && next.world.time >= next.due {
             next.note("the fuse lives past its deadline and does not fire");
@@ -502,11 +502,11 @@ impl Model for Run {
 
     fn init_states(&self) -> Vec<All> {
         let world = World::new(self.bad, self.lies);
-        let now = Now { wall: world.wall(), monotonic: world.steady() };
+        let now = world.clocks();
         let sup = Sup::Lives {
             state: State::Launching,
             effect: Effect::Launch,
-            moment: Moment::new(world.wall(), world.steady()),
+            moment: Moment::new(world.wall(), world.since_boot()),
         };
         let fuse = Fuse::Burns {
             state: deadman::State::armed(at(DUE), now),
@@ -578,7 +578,6 @@ impl Model for Run {
             Action::Tick => {
                 let mut next = all.clone();
                 next.world.time += 1;
-                next.world.clocks_rest = next.world.clocks_rest.saturating_sub(1);
                 (next.sup_ran, next.fuse_ran) = (false, false);
                 next
             }

@@ -2,6 +2,7 @@
 //! to be. Time goes in ticks of a minute.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use podtether::deadman::state::Now;
 use podtether::domain::JobState;
 use std::time::Duration;
 
@@ -60,9 +61,6 @@ pub struct World {
     /// `None` as long as nothing was placed.
     pub job: Option<JobState>,
     pub revoked: bool,
-    /// How many rounds the clocks are left alone yet: a sleep and a set clock between two looks at the
-    /// clocks cannot be told from less of a sleep.
-    pub clocks_rest: u8,
     /// Whether the fuse was shown the other pod of the name.
     pub fuse_knows_anothers: bool,
     /// What is left of the budgets.
@@ -87,7 +85,6 @@ impl World {
             ],
             job: None,
             revoked: false,
-            clocks_rest: 0,
             fuse_knows_anothers: false,
             bad,
             lies,
@@ -102,6 +99,14 @@ impl World {
 
     pub fn steady(&self) -> Duration {
         Duration::from_secs(u64::from(self.time - self.slept) * TICK)
+    }
+
+    pub fn since_boot(&self) -> Duration {
+        Duration::from_secs(u64::from(self.time) * TICK)
+    }
+
+    pub fn clocks(&self) -> Now {
+        Now { wall: self.wall(), monotonic: self.steady(), since_boot: self.since_boot() }
     }
 
     /// Whether a pod of the vehicle's name bills.
@@ -137,14 +142,12 @@ impl World {
                 next.pods[ANOTHERS].power = Power::Running;
             }
             Bad::KeyIsRevoked if !self.revoked => next.revoked = true,
-            Bad::LaptopSleeps if self.clocks_rest == 0 => {
+            Bad::LaptopSleeps => {
                 next.time += SLEEP;
                 next.slept += SLEEP;
-                next.clocks_rest = 2;
             }
-            Bad::ClockIsSetBack if self.back == 0 && self.clocks_rest == 0 => {
+            Bad::ClockIsSetBack if self.back == 0 => {
                 next.back = SET_BACK;
-                next.clocks_rest = 2;
             }
             Bad::SuperviseIsKilled | Bad::LaptopDies | Bad::AnotherSessionBegins => {}
             _ => return None,

@@ -6,6 +6,7 @@ use super::faults::{Fault, Kind, On, What};
 use super::session::{Project, Session};
 use super::world::after;
 use chrono::TimeDelta;
+use podtether::clock::Clock as _;
 use podtether::domain::Usd;
 use std::time::Duration;
 
@@ -124,10 +125,12 @@ fn spent_on_pods(project: &Project) -> Usd {
 }
 
 /// Asks until the answer is "off": once faults are over, that is a matter of minutes. Where the clock was set
-/// back, a create dated ahead of it is not proven absent before that time has come (and may bill until then).
+/// back and the laptop started anew, a create of before dated ahead of it is not proven absent before that time
+/// has come (and may bill until then).
 async fn told_off(project: &Project, ask: impl AsyncFn() -> bool) {
+    let was_started_anew = project.clock.boot().is_some_and(|boot| boot != "0");
     let set_back = project.world.now().was_set_back;
-    if !set_back.is_zero() && !ask().await {
+    if was_started_anew && !set_back.is_zero() && !ask().await {
         tokio::time::sleep(set_back).await;
     }
     for _ in 0..8 {

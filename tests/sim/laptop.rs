@@ -59,6 +59,7 @@ impl Laptop {
     /// It is switched on again.
     pub fn boots(&self) {
         if !self.power.borrow().1 {
+            self.clock.boots();
             self.power.send_modify(|(_, is_on)| *is_on = true);
             self.world.now().say(|| "          the laptop is on again".to_owned());
         }

@@ -212,14 +212,18 @@ fn no_campaign_breaks_a_promise() {
 /// stopped the pod under a job that lived (6031); the question of a session that was killed while it called
 /// off ended the fuse that the next one relied on (7056); a watch that was begun again took what it read once
 /// more for growth, and paged a stall twice (287); one with a long interval said that contact was lost without
-/// a look at the address that the provider had just told (567).
+/// a look at the address that the provider had just told (567); a clock that was set forward made a create old
+/// enough to be proven absent, and nothing was said to bill (3652); one that was set back made an old summary of
+/// a fuse the last one (7793).
 #[test]
 fn what_was_broken_once_is_not_broken_again() {
     let folder = folder();
     let config = config(folder.path());
     let watches = With { watches: true, ..With::NONE };
     let seeds = [82, 6031, 7056].map(|seed| (seed, With::NONE));
-    for (seed, with) in seeds.into_iter().chain([287, 567].map(|seed| (seed, watches))) {
+    let watched = [287, 567].map(|seed| (seed, watches));
+    let set = [3652, 7793].map(|seed| (seed, With::ALL));
+    for (seed, with) in seeds.into_iter().chain(watched).chain(set) {
         let outcome = run(seed, with, &config, folder.path(), false);
         assert_eq!(outcome.broken, None, "seed {seed}");
     }

@@ -3,8 +3,8 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use podtether::clock::Clock;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -46,12 +46,21 @@ impl TimeLine {
 pub struct LaptopClock {
     line: Arc<TimeLine>,
     wrong_ms: AtomicI64,
+    /// Which boot it is, and when that was by the time line.
+    boot: Mutex<(u32, Duration)>,
 }
 
 impl LaptopClock {
     /// A clock that is wrong by so much.
     pub fn new(line: Arc<TimeLine>, wrong_by: TimeDelta) -> Self {
-        Self { line, wrong_ms: AtomicI64::new(wrong_by.num_milliseconds()) }
+        let wrong_ms = AtomicI64::new(wrong_by.num_milliseconds());
+        Self { line, wrong_ms, boot: Mutex::default() }
+    }
+
+    /// The laptop was off and is on again.
+    pub fn boots(&self) {
+        let mut boot = self.boot.lock().unwrap();
+        *boot = (boot.0 + 1, self.line.since_start());
     }
 
     /// Somebody, or a time server, sets the wall clock.
@@ -67,5 +76,13 @@ impl Clock for LaptopClock {
 
     fn monotonic(&self) -> Duration {
         self.line.start.elapsed()
+    }
+
+    fn since_boot(&self) -> Duration {
+        self.line.since_start().saturating_sub(self.boot.lock().unwrap().1)
+    }
+
+    fn boot(&self) -> Option<String> {
+        Some(self.boot.lock().unwrap().0.to_string())
     }
 }

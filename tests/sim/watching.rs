@@ -172,7 +172,15 @@ impl Session {
             WatchNote::Saw(_) | WatchNote::Round(_) | WatchNote::Ended => {}
         };
         let watch = self.tether().watch(request, &mut tell);
-        match self.within(LONGEST, "watch", watch).await? {
+        let Ok(watched) = tokio::time::timeout(LONGEST, watch).await else {
+            // Begun again over a volume that still hangs it looks on, as long as the pod bills: it was told
+            // already that there is no contact.
+            if self.project().world.now().hangs_for().is_zero() {
+                self.breaks(&format!("a watch took longer than {LONGEST:?}"));
+            }
+            return None;
+        };
+        match watched {
             Ok(status) => {
                 self.judge_watch(request, &status, seen, &vehicle);
                 forget(request, &status.job_id, pages);

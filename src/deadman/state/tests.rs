@@ -7,7 +7,21 @@ const TERMS: Terms = Terms { retries: 5, spacing: Duration::from_secs(300) };
 
 fn at(wall: i64, monotonic: u64) -> Now {
     let wall = DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::seconds(wall);
-    Now { wall, monotonic: Duration::from_secs(monotonic) }
+    let monotonic = Duration::from_secs(monotonic);
+    Now { wall, monotonic, since_boot: monotonic }
+}
+
+/// C02: a wall clock that is set back while the machine sleeps, or before anybody looks again, hides nothing
+/// of the sleep from the clock that counts it.
+#[test]
+fn a_sleep_shows_also_where_the_clock_was_set_back_in_it() {
+    let mut state = armed_for(4 * 3600);
+    assert_eq!(tick(&mut state, at(30, 30)), Effect::Wait);
+    let woken = Now { since_boot: Duration::from_secs(5 * 3600), ..at(60, 60) };
+    let (effect, jump) = step(&mut state, Event::Tick, woken);
+    assert_eq!(effect, Effect::Ask(Form::Graceful));
+    assert_eq!(jump, Some(Jump::Ahead(Duration::from_secs(5 * 3600 - 60))));
+    assert_eq!(state.slept, Duration::from_secs(5 * 3600 - 60));
 }
 
 /// Armed at zero for so many seconds.

@@ -64,6 +64,7 @@ fn status(iteration: u64) -> WatchStatus {
             state: State::new(at(-600), true),
             reading: ReadingState::default(),
             read_to: 0,
+            at: None,
         },
     }
 }

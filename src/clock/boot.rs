@@ -3,7 +3,8 @@
 use std::io;
 
 /// What the system says of this boot; `None` where it does not tell.
-pub(super) fn id() -> Option<String> {
+#[must_use]
+pub fn id() -> Option<String> {
     said().ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
@@ -31,7 +32,8 @@ fn said() -> io::Result<String> {
 const CLOCK_WAS_SET: u64 = 600;
 
 /// Whether these are two boots; not when one of them is not known.
-pub(super) fn is_another(before: Option<&str>, now: Option<&str>) -> bool {
+#[must_use]
+pub fn is_another(before: Option<&str>, now: Option<&str>) -> bool {
     let (Some(before), Some(now)) = (before, now) else { return false };
     match (seconds(before), seconds(now)) {
         (Some(before), Some(now)) => before.abs_diff(now) > CLOCK_WAS_SET,
