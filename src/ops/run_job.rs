@@ -6,7 +6,7 @@ use super::recipe_facts::RecipeFacts;
 use super::reconcile::ledger_failure;
 use super::unknown_launches::may_have_started;
 use super::wanted::{Prepared, Wanted};
-use super::{CloudName, JobKind, StepView, Tether, training_record};
+use super::{CloudName, JobKind, StepView, Tether, boot, training_record};
 use crate::apply::{self, ApplyError, StepError, StepOutcome};
 use crate::domain::{Ceiling, JobEnd, JobId, Labels, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
@@ -272,6 +272,9 @@ impl Tether {
         let shell = self.shell(&job.vehicle, &job.pod)?;
         self.cover_job(&job.vehicle, &job.pod, job.ceiling).await?;
         let promise = self.promise(job)?;
+        // Its shell has answered, so the boot is over: one that is noted still would be given up, and this
+        // job stopped with it, at the first call that the shell does not answer.
+        boot::over(&job.vehicle);
         self.note_launch(job, &job.provenance).await;
         let launched =
             apply::apply(&job.approved, &self.ports(&job.vehicle, Some(&*shell), None)).await;
