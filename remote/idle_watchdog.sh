@@ -87,9 +87,13 @@ scan() {
   [ -z "$PODTETHER_LOCAL_POD" ] || marked L "^PODTETHER_LOCAL_POD=$PODTETHER_LOCAL_POD\$"
 }
 
-# The processes with a line $2 in their environment.
+# The processes with a line $2 in their environment. Bounded: whoever reads the environment of a process
+# that hangs in the kernel may hang with it, and the watchdog must not (E14).
 marked() {
-  grep -lzse "$2" "$proc"/[0-9]*/environ | sed "s|.*/\([0-9]*\)/environ\$|$1 \1|"
+  local kind=$1
+  set -- grep -lzse "$2" --line-buffered "$proc"/[0-9]*/environ
+  if command -v timeout >/dev/null; then set -- timeout --foreground -k 1 10 "$@"; fi
+  "$@" | sed "s|.*/\([0-9]*\)/environ\$|$kind \1|"
 }
 
 # From two scans, the earlier one as "O pid start cpu bytes": what was used between them, the terminals,

@@ -59,10 +59,14 @@ processes() {
   done
 }
 
-# The processes that carry the job's marker in their environment, wherever they have moved (E02).
+# The processes that carry the job's marker in their environment, wherever they have moved (E02). Bounded:
+# whoever reads the environment of a process that hangs in the kernel may hang with it, and neither the
+# ceiling nor the stop may. In the foreground, since `timeout` else takes a group of its own: a part of the job.
 marked() {
   if [ -d "$proc/self" ]; then
-    grep -lzxF -- "PODTETHER_JOB=$marker" "$proc"/[0-9]*/environ 2>/dev/null | sed 's|.*/\([0-9]*\)/environ$|mark \1|'
+    set -- grep -lzxF --line-buffered -- "PODTETHER_JOB=$marker" "$proc"/[0-9]*/environ
+    if command -v timeout >/dev/null; then set -- timeout --foreground -k 1 5 "$@"; fi
+    "$@" 2>/dev/null | sed 's|.*/\([0-9]*\)/environ$|mark \1|'
   else
     ps -axwwE -o pid=,command= 2>/dev/null | awk -v m="PODTETHER_JOB=$marker" 'index($0, m) { print "mark", $1 }'
   fi
@@ -242,7 +246,7 @@ main() {
   ticks
   deadline=$((answer + ceiling * 100))
   if [ -n "$cannot_enter" ]; then
-    say "cannot enter the working directory '$workdir'"
+    within 10 say "cannot enter the working directory '$workdir'"
     code=1
   else
     set -m # a process group of its own for the job

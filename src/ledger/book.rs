@@ -215,6 +215,10 @@ impl Book {
     ) {
         match (&intent.action, pod) {
             (Action::CreatePod { .. } | Action::StartPod { .. }, Some(pod)) => {
+                // A pod bills once: an earlier start whose outcome is not known is this run.
+                self.open.retain(
+                    |open| !matches!(&open.action, Action::StartPod { pod: same } if same == pod),
+                );
                 self.runs.start(&intent.vehicle, pod, intent.rate, intent.at);
                 if is_off(observed) {
                     self.is_off(pod, None, at);

@@ -37,12 +37,15 @@ pub(super) fn committed(
             until: promise.until,
         });
     }
-    for run in book.runs().iter().filter(|run| run.off.is_none() && run.is_ours) {
-        holds.entry(&run.pod).or_default().push(Hold {
-            what: format!("{}, started at {}, unwatched", run.vehicle, clock(run.from)),
-            rate: run.rate.unwrap_or(Usd::ZERO),
-            until: later(run.from, unwatched(&run.vehicle)),
-        });
+    for run in book.runs().iter().filter(|run| run.off.is_none()) {
+        if run.is_ours {
+            holds.entry(&run.pod).or_default().push(Hold {
+                what: format!("{}, started at {}, unwatched", run.vehicle, clock(run.from)),
+                rate: run.rate.unwrap_or(Usd::ZERO),
+                until: later(run.from, unwatched(&run.vehicle)),
+            });
+        }
+        // Also of a pod that somebody else started and that was taken over.
         if let Some(until) = fuse_until(&run.vehicle) {
             holds.entry(&run.pod).or_default().push(Hold {
                 what: format!("{}, until its laptop's fuse fires", run.vehicle),
@@ -219,6 +222,38 @@ mod tests {
         assert_eq!(until(90), (Some(80), Some(80)));
         assert_eq!(until(20), (Some(30), Some(40)), "the allowance is no less for it");
         assert_eq!(until(5), (Some(30), Some(40)));
+    }
+
+    /// A pod that somebody else started has no boot of ours, but the fuse that it was given when it was
+    /// taken over says until when it may bill.
+    #[test]
+    fn a_pod_that_was_taken_over_is_held_until_its_fuse_fires() {
+        let seen = Entry {
+            at: at(0),
+            up: None,
+            event: Event::PodSeen {
+                vehicle: "a".into(),
+                pod: PodId("a".into()),
+                status: "RUNNING".into(),
+                micros_per_hour: Some(RATE),
+                started_at: None,
+            },
+        };
+        let held = |fuse: Option<DateTime<Utc>>| {
+            let all = committed(&Book::of([&seen]), at(10), |_| BOOT + ALONE, |_| fuse);
+            all.iter().map(Committed::usd).sum::<Usd>().micros()
+        };
+        assert_eq!(held(Some(at(190))), 3 * RATE);
+        assert_eq!(held(None), 0);
+    }
+
+    /// A second start of a pod makes no second pod: what the first one held, whose answer was lost, is
+    /// held by the run.
+    #[test]
+    fn a_start_that_was_made_again_is_held_once() {
+        let a = || Some("a".to_owned());
+        let both = [&start(1, "a", 0)[..1], &start(2, "a", 1)].concat();
+        assert_eq!(lines(&both, 1), [(a(), 0, 40)]);
     }
 
     #[test]

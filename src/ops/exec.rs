@@ -2,7 +2,7 @@
 
 use super::end_exec::end_exec;
 use super::gather::Needs;
-use super::{CloudName, Tether, command_line};
+use super::{CloudName, Tether, boot, command_line};
 use crate::apply::{self, StepError, StepOutcome};
 use crate::domain::{RemoteCommand, scripts};
 use crate::error::{Failure, FailureKind, StillBilling};
@@ -104,6 +104,8 @@ impl Tether {
                 other => return Err(super::ensure::start_failure(other)),
             },
         };
+        // The pod is in use: nobody gives up on its boot any more.
+        boot::over(&vehicle);
         let (stdout, stdout_truncated) = self.shown(&output.stdout, STDOUT_CHARS);
         let (stderr, stderr_truncated) = self.shown(&output.stderr, STDERR_CHARS);
         let (exit_code, signal) = match output.status {

@@ -80,7 +80,7 @@ impl Tether {
         vehicle: Option<&str>,
     ) -> Result<JobStatusAnswer, Failure> {
         let vehicle = self.vehicle(vehicle)?;
-        let id = super::run_job::job_id(id)?;
+        let id = super::job_id::job_id(id)?;
         let pod = self.running_pod(&vehicle).await?;
         let job = JobLook { id: &id, max_bytes: TAIL_BYTES, offset: None };
         let (status, seen) = self.look_at_job(&vehicle, &pod, job, SHORT).await?;

@@ -19,6 +19,7 @@ mod gpus;
 mod grade;
 mod grade_of_stopped;
 mod host_id;
+mod job_id;
 mod job_parts;
 mod job_status;
 mod laptop_fuse;

@@ -70,8 +70,13 @@ pub(super) fn reckon(stretches: &[Stretch], billed: &[&BilledSpan], window: Wind
         return Reckoning::default();
     };
     let settled = window.settled();
+    // Compute alone is expected by time: what a disk was billed, also one of a stopped pod, fills no hole
+    // of it.
+    let compute = |span: &BilledSpan| {
+        Some(span.total?.saturating_sub(span.disk.unwrap_or(Usd::ZERO)).max(Usd::ZERO))
+    };
     let sum = |counts: &dyn Fn(&BilledSpan) -> bool| -> Usd {
-        billed.iter().filter(|span| counts(span)).filter_map(|span| span.total).sum()
+        billed.iter().filter(|span| counts(span)).filter_map(|span| compute(span)).sum()
     };
     let rate = stretches.iter().map(|stretch| stretch.rate).max();
     let tolerance = |expected: Usd, time: Duration| {
@@ -88,16 +93,12 @@ pub(super) fn reckon(stretches: &[Stretch], billed: &[&BilledSpan], window: Wind
 
     let known = |s: &Stretch| s.time(s.until, DateTime::<Utc>::MIN_UTC, window.to);
     let explained = stretches.iter().map(known).sum::<Usd>();
-    let spans = billed.iter().filter(|span| span.start >= window.explained_from);
-    // Disks of a pod of ours are its own; only its compute is counted by time.
-    let disk = |span: &&&BilledSpan| span.disk.unwrap_or(Usd::ZERO);
-    let compute =
-        spans.filter_map(|span| Some(span.total?.saturating_sub(disk(&span)))).sum::<Usd>();
-    let is_excess = compute.saturating_sub(explained) > tolerance(explained, HOUR);
+    let billed = sum(&|span| span.start >= window.explained_from);
+    let is_excess = billed.saturating_sub(explained) > tolerance(explained, HOUR);
     Reckoning {
         not_yet,
         shortfall: is_short.then_some((sure, came)),
-        excess: is_excess.then_some((compute, explained)),
+        excess: is_excess.then_some((billed, explained)),
     }
 }
 
@@ -174,6 +175,20 @@ mod tests {
         assert_eq!(of(&run, &late, "01T00:00", "03T12:00").shortfall, None);
         let later = [span("03T05:00", RATE * 3 / 4 - 1), whole[1].clone(), whole[2].clone()];
         assert!(of(&run, &later, "01T00:00", "03T12:00").shortfall.is_some());
+    }
+
+    /// I03: what disks were billed fills no hole in the bill of compute, and is no part of an estimate.
+    #[test]
+    fn a_disk_that_was_billed_is_no_compute() {
+        let of_disk =
+            |start: &str, micros| BilledSpan { disk: Some(usd(micros)), ..span(start, micros) };
+        let run = [stretch("03T05:00", "03T08:00", "03T08:00")];
+        let billed = [span("03T05:00", RATE), span("03T07:00", RATE), of_disk("03T08:00", RATE)];
+        let reckoning = of(&run, &billed, "01T00:00", "03T12:00");
+        assert_eq!(reckoning.shortfall, Some((usd(3 * RATE), usd(2 * RATE))));
+        let run = [stretch("03T10:00", "03T12:00", "03T12:00")];
+        let billed = [span("03T10:00", RATE), of_disk("03T10:00", RATE / 2)];
+        assert_eq!(of(&run, &billed, "01T00:00", "03T12:00").not_yet, usd(RATE));
     }
 
     /// What was billed beyond an hour more than the pod was up is not explained by it.

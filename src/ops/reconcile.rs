@@ -1,6 +1,7 @@
 //! An intent without an end is looked up at the provider before anything new is started.
 
 use super::Tether;
+use super::boot::{self, Boot};
 use super::committed::{committed, recent_boots};
 use crate::cloud::CloudError;
 use crate::domain::{Pod, PodStatus};
@@ -24,7 +25,9 @@ impl Tether {
         for intent in book.open_intents() {
             let Ok(status) = self.status_of(intent, &facts.pods).await else { continue };
             let (now, absent_after) = (Noted::now(&*self.clock), self.settings.absent_after);
+            let is_on = status.bills_compute();
             if let Some(event) = settle(intent, facts, status, &now, absent_after) {
+                self.note_found_boot(intent, &event, &facts.pods, is_on);
                 ledger.append(event).map_err(failure)?;
             }
         }
@@ -44,6 +47,25 @@ impl Tether {
         facts.spend.committed = self.committed(&book);
         facts.spend.boots = recent_boots(&book, self.clock.now());
         Ok(())
+    }
+
+    /// I05: a boot whose answer was lost is one that may be given up, too. Counted from its request, or from
+    /// now when that is longer ago than a boot takes: what ran unseen for so long may be in use.
+    fn note_found_boot(&self, intent: &OpenIntent, event: &Event, pods: &[Pod], is_on: bool) {
+        let Event::Done { pod: Some(pod), .. } = event else { return };
+        let is_on = match &intent.action {
+            Action::CreatePod { .. } => {
+                pods.iter().any(|listed| listed.id == *pod && listed.status.bills_compute())
+            }
+            Action::StartPod { .. } => is_on,
+            _ => false,
+        };
+        let vehicle = self.config.vehicles.iter().find(|its| its.name.0 == intent.vehicle);
+        let Some(vehicle) = vehicle.filter(|_| is_on) else { return };
+        let now = self.clock.now();
+        let is_young = (now - intent.at).to_std().is_ok_and(|age| age < vehicle.boot_max);
+        let asked_at = if is_young { intent.at } else { now };
+        boot::note(vehicle, &Boot { pod: pod.clone(), asked_at });
     }
 
     /// How the pod of an intent is; of a create's nobody knows which it is. A list can be older than a
@@ -120,6 +142,8 @@ fn settle(
                 Event::Done { id, pod: None, observed: observed.to_owned() }
             })
         }
+        // A05: its request may be on its way still, or at work at the provider. Until then it counts.
+        Action::StartPod { .. } if !status.bills_compute() && age < absent_after => None,
         Action::StartPod { pod } | Action::StopPod { pod } | Action::TerminatePod { pod } => {
             Some(Event::Done { id, pod: Some(pod.clone()), observed: status.to_string() })
         }

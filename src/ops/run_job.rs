@@ -6,7 +6,7 @@ use super::recipe_facts::RecipeFacts;
 use super::reconcile::ledger_failure;
 use super::unknown_launches::may_have_started;
 use super::wanted::{Prepared, Wanted};
-use super::{CloudName, JobKind, StepView, Tether, training_record};
+use super::{CloudName, JobKind, StepView, Tether, boot, training_record};
 use crate::apply::{self, ApplyError, StepError, StepOutcome};
 use crate::domain::{Ceiling, JobEnd, JobId, Labels, Pod, Usd, Vehicle};
 use crate::error::{Failure, FailureKind, StillBilling};
@@ -272,6 +272,9 @@ impl Tether {
         let shell = self.shell(&job.vehicle, &job.pod)?;
         self.cover_job(&job.vehicle, &job.pod, job.ceiling).await?;
         let promise = self.promise(job)?;
+        // Its shell has answered, so the boot is over: one that is noted still would be given up, and this
+        // job stopped with it, at the first call that the shell does not answer.
+        boot::over(&job.vehicle);
         self.note_launch(job, &job.provenance).await;
         let launched =
             apply::apply(&job.approved, &self.ports(&job.vehicle, Some(&*shell), None)).await;
@@ -388,12 +391,4 @@ fn launch_failure(error: StepError) -> Failure {
         }
         _ => super::ensure::start_failure(error),
     }
-}
-
-/// A job's id, as whoever asks for it gives it.
-pub(super) fn job_id(text: &str) -> Result<JobId, Failure> {
-    JobId::parse(text).ok_or_else(|| {
-        let shown: String = text.chars().take(120).collect();
-        Failure::bad_input(format!("job_id={shown:?} is not a job id; run_job returns one such as 20260703-132525_train_00ab"))
-    })
 }

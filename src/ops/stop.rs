@@ -7,6 +7,7 @@ use crate::apply::{self, OffOutcome, StepOutcome};
 use crate::cloud::{CloudError, CloudErrorKind};
 use crate::domain::{Pod, PodId, PodStatus, Usd, Vehicle, Volume};
 use crate::error::{Failure, StillBilling};
+use crate::ledger::{Action, Noted};
 use crate::plan::{self, Facts};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -181,6 +182,24 @@ impl Tether {
         Ok(facts)
     }
 
+    /// A start of one of these pods whose outcome is not known, in words: EXITED may have been read before
+    /// it takes effect (A05). Once its request can no longer be on its way, it is none.
+    fn start_on_its_way(&self, pods: &[&Pod]) -> Option<String> {
+        let book = self.ledger.as_ref()?.book().ok()?;
+        let now = Noted::now(&*self.clock);
+        book.open_intents().iter().find_map(|intent| {
+            let Action::StartPod { pod } = &intent.action else { return None };
+            let age = intent.last_noted.age(&now);
+            let is_open = age < self.settings.absent_after && pods.iter().any(|its| its.id == *pod);
+            let at = intent.at.format("%Y-%m-%d %H:%M:%S UTC");
+            is_open.then(|| {
+                format!(
+                    "EXITED was read, but a start of pod {pod} was sent at {at} and its outcome is not known: it MAY BILL all the same. Call again in two minutes; by then the start has taken effect or never will."
+                )
+            })
+        })
+    }
+
     pub(super) async fn volume_of(&self, vehicle: &Vehicle) -> Option<Volume> {
         let volumes = self.cloud.volumes().await.ok()?;
         volumes.into_iter().find(|volume| volume.name == vehicle.network_volume_name)
@@ -212,6 +231,9 @@ impl Tether {
                     vehicle.pod_name
                 ),
             ),
+            (false, true, None) if let Some(why) = self.start_on_its_way(&ours) => {
+                (StopStatus::StopUnconfirmed, why)
+            }
             (false, true, _) => (
                 StopStatus::AlreadyStopped,
                 format!("It was stopped before: EXITED was read.{rest}"),

@@ -534,12 +534,18 @@ async fn a_volume_that_may_come_late_is_not_made_twice() {
 }
 
 /// A05: a start whose answer was lost, and a list that is older than it: the pod's own page says that it
-/// bills, and what it was promised is not given back.
+/// bills, and what it was promised is not given back. A page that says EXITED is believed only when the
+/// request can no longer be on its way.
 #[tokio::test]
 async fn an_old_list_does_not_settle_a_start_as_off() {
-    for (page, is_on) in [("RUNNING", true), ("EXITED", false)] {
+    let (young, settled) = (Duration::from_secs(120), Duration::ZERO);
+    for (page, absent_after, open, is_on) in
+        [("RUNNING", young, 0, true), ("EXITED", young, 1, false), ("EXITED", settled, 0, false)]
+    {
         let cloud = Scripted::new(vec![with_status("EXITED")], vec![with_status(page)]);
         let (tether, _, folder) = tether(cloud);
+        let settings = Settings { absent_after, ..tether.settings };
+        let tether = tether.with_settings(settings);
         let config = folder.path().join("podtether.yaml");
         let journal = folder.path().join("state");
         let ledger = crate::ledger::Ledger::new(journal, &config, SystemClock::shared());
@@ -555,8 +561,75 @@ async fn an_old_list_does_not_settle_a_start_as_off() {
         let book = tether.ledger.as_ref().unwrap().book().unwrap();
         assert_eq!(
             (book.open_intents().len(), book.open_run(&pod).is_some()),
-            (0, is_on),
+            (open, is_on),
             "{page}"
         );
+    }
+}
+
+/// A05, A22: a start whose answer was lost may take effect after a look that shows EXITED: until it can no
+/// longer be on its way, nobody is told that nothing bills.
+#[tokio::test]
+async fn a_stop_beside_a_start_of_unknown_outcome_is_not_confirmed() {
+    for (absent_after, status) in [
+        (Duration::from_secs(120), StopStatus::StopUnconfirmed),
+        (Duration::ZERO, StopStatus::AlreadyStopped),
+    ] {
+        let exited = || vec![with_status("EXITED")];
+        let cloud = Scripted::new(exited(), exited());
+        let (tether, _, folder) = tether(cloud.answering(vec![Err(CloudErrorKind::Server)]));
+        write_key(folder.path());
+        let settings = Settings { absent_after, ..tether.settings };
+        let config = folder.path().join("podtether.yaml");
+        let journal = folder.path().join("state");
+        let ledger = crate::ledger::Ledger::new(journal, &config, SystemClock::shared());
+        let tether = tether.with_settings(settings).with_ledger(ledger);
+        let failure = tether.ensure_pod(&EnsureRequest::default()).await.unwrap_err();
+        assert_eq!(failure.still_billing, StillBilling::Unknown, "{failure}");
+        let answer = tether.stop_pod("hippocampus").await.unwrap();
+        assert_eq!(answer.status, status, "{}", answer.message);
+        let may_bill = answer.message.contains("MAY BILL");
+        assert_eq!(may_bill, status == StopStatus::StopUnconfirmed, "{}", answer.message);
+    }
+}
+
+/// A clock that stands still.
+struct At(chrono::DateTime<chrono::Utc>);
+
+impl crate::clock::Clock for At {
+    fn now(&self) -> chrono::DateTime<chrono::Utc> {
+        self.0
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// B01, I05: a boot whose answer was lost is given up like any other, counted from its request, or from when
+/// it was found where that is long ago.
+#[tokio::test]
+async fn a_boot_that_was_found_later_is_noted_as_one() {
+    for minutes in [5, 60] {
+        let nonce = (crate::plan::NewPod::NONCE_ENV.to_owned(), "n".to_owned());
+        let pod = Pod { env: [nonce].into(), ssh: None, ..sample::pod() };
+        let shown = || vec![Ok(vec![pod.clone()])];
+        let (tether, _, folder) = tether(Scripted::new(shown(), shown()));
+        write_key(folder.path());
+        let config = folder.path().join("podtether.yaml");
+        let journal = folder.path().join("state");
+        let asked_at = SystemClock::new().now() - chrono::TimeDelta::minutes(minutes);
+        let action =
+            crate::ledger::Action::CreatePod { name: "lts-replication".into(), nonce: "n".into() };
+        let vehicle = "hippocampus".to_owned();
+        let make = |id| crate::ledger::Event::Intend { id, vehicle, action, micros_per_hour: None };
+        let clock = Arc::new(At(asked_at));
+        crate::ledger::Ledger::new(journal.clone(), &config, clock).intend(make).unwrap();
+        let ledger = crate::ledger::Ledger::new(journal, &config, SystemClock::shared());
+        let tether = tether.with_ledger(ledger);
+        let answer = tether.ensure_pod(&EnsureRequest::default()).await.unwrap();
+        assert_eq!(answer.status, Some(EnsureStatus::StillInitializing), "{}", answer.message);
+        let noted = boot::pending(&tether.vehicle(None).unwrap(), &pod.id).unwrap();
+        assert_eq!(noted.asked_at == asked_at, minutes == 5, "{noted:?}");
     }
 }

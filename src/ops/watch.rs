@@ -7,7 +7,7 @@ use super::watch_moment::WatchMoment;
 use super::watch_pod::WatchedPod;
 use super::watch_sight::WatchSight;
 use super::watch_status::{Artifacts, Kept, Resume, WatchSpec, WatchStatus};
-use super::{Tether, run_job};
+use super::{Tether, job_id};
 use crate::domain::{JobId, Pod, Vehicle};
 use crate::error::Failure;
 use crate::plan::LiveJobs;
@@ -71,7 +71,7 @@ impl Tether {
         tell: &mut (dyn FnMut(WatchNote) + Send),
     ) -> Result<WatchStatus, Failure> {
         let vehicle = self.vehicle(request.vehicle.as_deref())?;
-        let job = request.job_id.as_deref().map(run_job::job_id).transpose()?;
+        let job = request.job_id.as_deref().map(job_id::job_id).transpose()?;
         let delta = |time| TimeDelta::from_std(time).unwrap_or(TimeDelta::MAX);
         let terms = Terms {
             interval: delta(request.interval),

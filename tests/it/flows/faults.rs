@@ -4,7 +4,7 @@ use super::fixture::{Fixture, POD, QUICK, VEHICLE, ensure, exec};
 use chrono::{DateTime, TimeDelta};
 use podtether::apply::{OffSettings, Settings};
 use podtether::error::{FailureKind, StillBilling};
-use podtether::ops::{EnsureStatus, StopStatus};
+use podtether::ops::{EnsureStatus, RunJobRequest, StopStatus};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -107,6 +107,30 @@ async fn a_boot_without_end_is_stopped_and_its_cost_is_said() {
     let failure = tether.ensure_pod(&ensure(45)).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::Timeout, "{failure}");
     assert_eq!(fixture.status().await, "EXITED");
+}
+
+/// D01: who called before the pod was up leaves its boot noted. A pod that took a command or a job is none
+/// that never came up: however its shell fails later, what runs on it is not stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_is_in_use_is_never_given_up_as_a_boot() {
+    let fixture = Fixture::new();
+    let tether = fixture.tether().await;
+    let pod = fixture.running(&tether).await.pod.unwrap().id;
+    let note = fixture.path("logs/.podtether/boot.json");
+    let left_over = || {
+        std::fs::create_dir_all(note.parent().unwrap()).unwrap();
+        let boot = json!({ "pod": pod, "asked_at": "1970-01-01T00:00:00Z" });
+        std::fs::write(&note, boot.to_string()).unwrap();
+    };
+    left_over();
+    assert_eq!(tether.exec_on_pod(&exec("true")).await.unwrap().exit_code, Some(0));
+    assert!(!note.exists(), "a command");
+    left_over();
+    let job =
+        RunJobRequest { name: "x".into(), command: "sleep 1000".into(), ..Default::default() };
+    tether.run_job(&job).await.unwrap();
+    assert!(!note.exists(), "a job");
+    tether.stop_pod(VEHICLE).await.unwrap();
 }
 
 /// I05 the other way round: a start is not given up on because the pod was made long ago.

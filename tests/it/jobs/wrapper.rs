@@ -174,6 +174,44 @@ fn the_ceiling_and_the_auto_stop_outlive_a_killed_wrapper() {
     assert_eq!((status.state, status.exit_code), (JobState::TimedOut, Some(124)));
 }
 
+/// E14: whoever reads the environment of a process that hangs in the kernel may hang with it. The ceiling
+/// strikes and the pod is stopped all the same.
+#[test]
+fn an_environment_that_cannot_be_read_keeps_neither_the_ceiling_nor_the_stop() {
+    let bench = Bench::new();
+    let calls = bench.path("tmp/calls");
+    bench.fake("runpodctl", &format!("echo \"$@\" >>{}", calls.display()));
+    bench.fake("grep", "case \"$*\" in */environ*) exec sleep 1000 ;; esac\nexec /bin/grep \"$@\"");
+    let mut spec = bench.spec("echo $$ >job; sleep 1000", 2);
+    spec.auto_stop = true;
+    bench.launch(&spec);
+    let job = bench.written("job");
+    eventually("the stop", || calls.exists().then_some(()));
+    assert!(is_gone(&job));
+    let status = bench.status(&spec.job_id);
+    assert_eq!((status.state, status.exit_code), (JobState::TimedOut, Some(124)));
+}
+
+/// E14: a log that hangs where the job cannot even begin keeps nothing from the stop.
+#[test]
+fn a_log_that_hangs_before_the_job_begins_keeps_the_pod_from_no_stop() {
+    let bench = Bench::new();
+    let calls = bench.path("tmp/calls");
+    bench.fake("runpodctl", &format!("echo \"$@\" >>{}", calls.display()));
+    let mut spec = bench.spec("true", 60);
+    (spec.auto_stop, spec.workdir) = (true, "/no/such/folder".to_owned());
+    // Whoever opens it to write waits for a reader.
+    let log = bench.job_dir(&spec.job_id).join("out.log");
+    fs::create_dir_all(log.parent().unwrap()).unwrap();
+    assert!(Command::new("mkfifo").arg(&log).status().unwrap().success());
+    bench.launch(&spec);
+    eventually("the stop", || calls.exists().then_some(()));
+    let code = fs::read_to_string(bench.job_dir(&spec.job_id).join("exit_code")).unwrap();
+    assert_eq!(code, "1\n");
+    // Lets go of who still waits.
+    fs::File::options().read(true).write(true).open(&log).unwrap();
+}
+
 /// E06: also when the job ends by itself; how it ended is then not known.
 #[test]
 fn the_auto_stop_of_a_lost_wrapper_waits_for_the_job() {
