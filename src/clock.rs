@@ -57,9 +57,8 @@ impl Default for SystemClock {
     }
 }
 
-/// Linux: CLOCK_BOOTTIME, "like CLOCK_MONOTONIC, but includes any time that the system is suspended"
-/// (clock_gettime(2)). macOS: CLOCK_MONOTONIC, which "will continue to increment while the system is
-/// asleep" (clock_gettime(3) there; not tried on a Mac). `Instant` is neither of the two.
+/// Linux's CLOCK_BOOTTIME counts the time in suspend (clock_gettime(2)), and so does macOS's CLOCK_MONOTONIC
+/// (clock_gettime(3) there; not tried on a Mac). `Instant` is neither of the two.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 fn counting_sleep() -> Option<Duration> {
     use rustix::time::{ClockId, clock_gettime};

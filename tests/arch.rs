@@ -168,7 +168,10 @@ fn code(path: &Path) -> String {
 }
 
 fn is_test_file(path: &Path) -> bool {
+    let is_of_tests =
+        |folder: &Path| folder.ends_with("tests") && folder.with_extension("rs").is_file();
     path.file_name().is_some_and(|name| name == "tests.rs" || name == "sample.rs")
+        || path.parent().is_some_and(is_of_tests)
 }
 
 fn room_of(path: &Path) -> String {

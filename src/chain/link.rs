@@ -4,7 +4,7 @@ use super::before;
 use super::bill::{self, BACKSTOP, REST};
 use super::prepared::Prepared;
 use super::preview::review_all;
-use super::record::{LinkRecord, Outcome};
+use super::record::LinkRecord;
 use super::run::{Runner, Signals};
 use super::state::Event;
 use crate::domain::{Recipe, Work};
@@ -137,24 +137,12 @@ impl Runner<'_> {
     /// What is recorded of a link that begins now.
     fn fresh_record(&self, prepared: &Prepared) -> LinkRecord {
         let bill = bill::of(&prepared.link, prepared.job.as_ref(), self.rate);
+        let (name, now) = (&prepared.link.name, self.tether.clock().now());
         LinkRecord {
-            name: prepared.link.name.clone(),
-            outcome: Outcome::InFlight,
-            inputs_sha256: prepared.inputs_sha256.clone(),
-            job_id: None,
-            summary_path: None,
             pod_id: self.pod.as_ref().map(|pod| pod.id.clone()),
             pod_started_at: self.pod.as_ref().and_then(|pod| pod.started_at),
-            started_at: self.tether.clock().now(),
-            ended_at: None,
             worst_case_usd: bill.worst_case_usd,
-            spent_usd: None,
-            artifacts: Vec::new(),
-            run_dir: None,
-            reward_lines: None,
-            reward: None,
-            reason: None,
-            paused_at: None,
+            ..LinkRecord::begun(name, &prepared.inputs_sha256, now)
         }
     }
 

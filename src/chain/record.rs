@@ -5,7 +5,7 @@ use crate::domain::{Campaign, PodId, Usd, Vehicle};
 use crate::error::{Failure, FailureKind};
 use crate::held::Held;
 use crate::ops::CloudName;
-use crate::whole_file;
+use crate::whole_file::{self, Unwritten};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -84,6 +84,31 @@ pub struct LinkRecord {
     pub paused_at: Option<DateTime<Utc>>,
 }
 
+impl LinkRecord {
+    /// A link that begins now, and of which nothing more is known.
+    pub(super) fn begun(name: &str, inputs_sha256: &str, at: DateTime<Utc>) -> Self {
+        Self {
+            name: name.to_owned(),
+            outcome: Outcome::InFlight,
+            inputs_sha256: inputs_sha256.to_owned(),
+            job_id: None,
+            summary_path: None,
+            pod_id: None,
+            pod_started_at: None,
+            started_at: at,
+            ended_at: None,
+            worst_case_usd: None,
+            spent_usd: None,
+            artifacts: Vec::new(),
+            run_dir: None,
+            reward_lines: None,
+            reward: None,
+            reason: None,
+            paused_at: None,
+        }
+    }
+}
+
 /// The record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -119,6 +144,9 @@ pub struct Record {
     pub process_exit_code: Option<u8>,
     /// Where this record is.
     pub record_path: PathBuf,
+    /// Whether what lies there is older than this.
+    #[serde(skip)]
+    pub unwritten: Unwritten,
 }
 
 /// An amount as it was written: by its digits, so that no float ever holds it.
@@ -185,6 +213,7 @@ impl Record {
             pid: std::process::id(),
             process_exit_code: None,
             record_path: path,
+            unwritten: Unwritten::default(),
         })
     }
 

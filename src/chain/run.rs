@@ -281,10 +281,14 @@ impl Runner<'_> {
 
     /// Writes the record; what keeps it from being written holds up nothing that was begun.
     pub(super) fn save(&mut self, tell: &mut (dyn FnMut(Note) + Send)) {
-        if let Err(error) = self.record.write() {
-            let what = format!("the campaign's record could not be written: {error}");
-            self.record.trouble(&what);
-            tell(Note::Said(what));
+        let written = self.record.write();
+        let Some(news) = self.record.unwritten.note("the campaign's record", written) else {
+            return;
+        };
+        if let Err(why) = &news {
+            self.record.trouble(why);
         }
+        let (Ok(said) | Err(said)) = news;
+        tell(Note::Said(said));
     }
 }

@@ -5,14 +5,11 @@ use super::record::{Artifact, LinkRecord, Outcome, Record};
 use super::state::Standing;
 use crate::digest::{hex, sha256_of_file};
 use crate::domain::{Pod, Work};
-use chrono::TimeDelta;
+use crate::supervise::later_boot;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// How far the provider's times of one start may differ.
-const SAME_START: TimeDelta = TimeDelta::seconds(60);
 
 fn of_all(
     links: &[Prepared],
@@ -73,8 +70,7 @@ fn builds_on(link: &Prepared, other: &Prepared) -> bool {
 
 fn is_of_this_boot(record: &LinkRecord, pod: &Pod) -> bool {
     let same_pod = record.pod_id.as_ref() == Some(&pod.id);
-    let later = record.pod_started_at.zip(pod.started_at);
-    same_pod && later.is_none_or(|(then, now)| (now - then).abs() <= SAME_START)
+    same_pod && record.pod_started_at.is_none_or(|then| later_boot(pod, then).is_none())
 }
 
 fn of(link: &Prepared, record: Option<&LinkRecord>, unchanged: &Unchanged) -> (Standing, String) {
@@ -208,23 +204,10 @@ mod tests {
     fn done(name: &str) -> LinkRecord {
         let at = DateTime::<Utc>::UNIX_EPOCH;
         LinkRecord {
-            name: name.to_owned(),
             outcome: Outcome::Succeeded,
-            inputs_sha256: name.to_owned(),
-            job_id: None,
-            summary_path: None,
             pod_id: Some(PodId("one".to_owned())),
-            pod_started_at: None,
-            started_at: at,
             ended_at: Some(at),
-            worst_case_usd: None,
-            spent_usd: None,
-            artifacts: Vec::new(),
-            run_dir: None,
-            reward_lines: None,
-            reward: None,
-            reason: None,
-            paused_at: None,
+            ..LinkRecord::begun(name, name, at)
         }
     }
 
@@ -247,6 +230,7 @@ mod tests {
             pid: 1,
             process_exit_code: None,
             record_path: PathBuf::new(),
+            unwritten: Default::default(),
         };
         run.iter().for_each(|name| record.begin(done(name)));
         let all = of_all(links, &record, None, &Unchanged::default());

@@ -145,7 +145,7 @@ fn lines_of_end(record: &Record, args: &SuperviseArgs, file: &Path) -> Vec<Strin
     let why = record.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
     let mut lines = vec![format!("campaign {}: {}{why}; {pod}", record.campaign, record.state)];
     lines.extend(record.errors.iter().map(|error| format!("  {error}")));
-    lines.push(format!("record: {}", record.record_path.display()));
+    lines.push(record.unwritten.told("record", &record.record_path));
     let config = args.config.config.as_ref().map(|path| path.display().to_string());
     let file = file.display().to_string();
     let shell = |words: &[&str]| {

@@ -269,12 +269,7 @@ fn tell_end(summary: &Summary, args: &SuperviseArgs) {
         print::note(&format!("  {}: {}", trouble.step, trouble.error));
     }
     if let Some(path) = &summary.summary_path {
-        print::note(&match summary.unwritten {
-            None => format!("summary: {}", path.display()),
-            Some(why) => {
-                format!("summary: NOT WRITTEN ({why}); what lies at {} is older", path.display())
-            }
-        });
+        print::note(&summary.unwritten.told("summary", path));
     }
     if may_run {
         for line in ways_out(summary, args) {

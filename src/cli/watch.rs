@@ -129,15 +129,7 @@ pub fn run(args: &WatchArgs) -> u8 {
                 status.verdict.as_deref().unwrap_or("no verdict")
             ));
             if let Some(path) = &status.status_path {
-                print::note(&match status.unwritten {
-                    None => format!("status: {}", path.display()),
-                    Some(why) => {
-                        format!(
-                            "status: NOT WRITTEN ({why}); what lies at {} is older",
-                            path.display()
-                        )
-                    }
-                });
+                print::note(&status.unwritten.told("status", path));
             }
             if !matches!(status.resume.state.verdict(), Some(Verdict::PodOff { .. })) {
                 print::note("the watch stopped nothing, and what runs bills: podtether audit");

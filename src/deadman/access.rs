@@ -23,7 +23,7 @@ impl Access {
     /// The cloud as a record names it.
     #[must_use]
     pub const fn cloud(&self) -> &'static str {
-        if self.is_local { "local" } else { "runpod" }
+        cloud_word(self.is_local)
     }
 
     /// The client's settings.
@@ -35,4 +35,9 @@ impl Access {
             ..RunPodOptions::new(self.key.clone())
         }
     }
+}
+
+/// A cloud as a record names it.
+pub(super) const fn cloud_word(is_local: bool) -> &'static str {
+    if is_local { "local" } else { "runpod" }
 }

@@ -1,6 +1,7 @@
 //! The fuse's own process: settles in the vehicle's log folder, looks at the clocks, answers questions
 //! and carries out what `state` says. It ends in a summary and in no other way of its own.
 
+use super::access::cloud_word;
 use super::fire::{self, Target};
 use super::news::{News, NewsKind, Told};
 use super::order::{Order, Reply};
@@ -140,7 +141,7 @@ async fn settled(order: Order, cloud: Arc<dyn Cloud>, clock: SharedClock) -> Res
         pod_name: told.pod_name.clone(),
         pod_id: told.pod_id.clone(),
         micros_per_hour: told.micros_per_hour,
-        cloud: if cloud.is_local() { "local" } else { "runpod" }.to_owned(),
+        cloud: cloud_word(cloud.is_local()).to_owned(),
         config: told.config.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         nonce: told.nonce.clone(),

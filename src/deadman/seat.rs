@@ -307,6 +307,18 @@ pub(super) fn write_off(
 mod tests {
     use super::*;
 
+    /// What a fuse says of itself.
+    fn record() -> Record {
+        let text = serde_json::json!({
+            "pid": 1, "process_started_at": "2026-07-03T13:00:00Z", "armed_at": "2026-07-03T13:00:00Z",
+            "fire_at": "2026-07-03T16:00:00Z", "hours": 3.0, "retries": 5, "spacing_sec": 300,
+            "vehicle": "rover", "pod_name": "rover", "cloud": "runpod", "config": "podtether.yaml",
+            "version": "0.1.0", "nonce": "1", "last_tick": "2026-07-03T13:00:00Z",
+            "proof": {"at": "2026-07-03T13:00:00Z", "read": "proven", "stop": "proven"},
+        });
+        serde_json::from_value(text).unwrap()
+    }
+
     /// Also where the clock was set back since the one before, or stands still.
     #[test]
     fn the_last_summary_is_the_one_that_was_written_last() {
@@ -315,15 +327,15 @@ mod tests {
         assert_eq!(after("deadman-mine.json"), None);
         let folder = tempfile::tempdir().unwrap();
         let at = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
-        let mut summary: Summary = serde_json::from_value(serde_json::json!({
-            "pid": 1, "process_started_at": at, "armed_at": at, "fire_at": at, "hours": 1.0,
-            "retries": 3, "spacing_sec": 60, "vehicle": "rover", "pod_name": "rover",
-            "cloud": "local", "config": "podtether.yaml", "version": "0", "nonce": "n",
-            "proof": {"at": at, "read": "proven", "stop": "proven"}, "last_tick": at,
-            "outcome": "cancelled", "ended_at": at, "pod_may_still_be_running": false,
-            "exit_code": 0, "message": "",
-        }))
-        .unwrap();
+        let mut summary = Summary {
+            record: record(),
+            outcome: Outcome::Cancelled,
+            stop_status: None,
+            ended_at: at,
+            pod_may_still_be_running: false,
+            exit_code: 0,
+            message: String::new(),
+        };
         for (number, earlier) in [0, 0, 7_200, 3_600, 10_800].into_iter().enumerate() {
             summary.ended_at = at - TimeDelta::seconds(earlier);
             summary.exit_code = u8::try_from(number).unwrap();
@@ -373,14 +385,7 @@ mod tests {
     async fn a_lost_fuse_stays_lost_when_the_file_of_a_new_one_cannot_be_written() {
         use std::os::unix::ffi::OsStrExt as _;
         let folder = tempfile::tempdir().unwrap();
-        let text = serde_json::json!({
-            "pid": 1, "process_started_at": "2026-07-03T13:00:00Z", "armed_at": "2026-07-03T13:00:00Z",
-            "fire_at": "2026-07-03T16:00:00Z", "hours": 3.0, "retries": 5, "spacing_sec": 300,
-            "vehicle": "rover", "pod_name": "rover", "cloud": "runpod", "config": "podtether.yaml",
-            "version": "0.1.0", "nonce": "1", "last_tick": "2026-07-03T13:00:00Z",
-            "proof": {"at": "2026-07-03T13:00:00Z", "read": "proven", "stop": "proven"},
-        });
-        let lost: Record = serde_json::from_value(text).unwrap();
+        let lost = record();
         update(folder.path(), &lost).unwrap();
         let _seat = take(folder.path()).await.unwrap().unwrap();
         // JSON has no word for this path: the write fails as it does on a full disk.

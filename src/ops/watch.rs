@@ -108,7 +108,7 @@ impl Tether {
             ended_at: None,
             process_exit_code: None,
             status_path: request.status_path.clone(),
-            unwritten: None,
+            unwritten: Default::default(),
             resume: Resume {
                 state: State::new(now, job.is_some()),
                 reading: request.form.reading().state(),

@@ -4,7 +4,7 @@
 use super::CloudName;
 use crate::watch::state::State;
 use crate::watch::{Finding, PlateauRule, ReadingState};
-use crate::whole_file;
+use crate::whole_file::{self, Unwritten};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -78,9 +78,9 @@ pub struct WatchStatus {
     pub process_exit_code: Option<u8>,
     /// Where this file is.
     pub status_path: Option<PathBuf>,
-    /// Why what lies there is older than this, if so.
+    /// Whether what lies there is older than this.
     #[serde(skip)]
-    pub unwritten: Option<std::io::ErrorKind>,
+    pub unwritten: Unwritten,
     /// For the next process.
     pub resume: Resume,
 }
@@ -121,21 +121,15 @@ impl Kept {
 }
 
 impl WatchStatus {
-    /// Replaces the file, whole or not at all, and returns what is new to tell of that: a disk that stays
-    /// full is told once, whatever it says next. It `yields` to a file that is there.
+    /// Replaces the file, whole or not at all, and returns what is new to tell of that. It `yields` to a file
+    /// that is there.
     pub(super) fn kept(&mut self, yields: bool) -> Option<String> {
         let path = self.status_path.as_ref()?;
         if yields && path.exists() {
             return None;
         }
-        let before = self.unwritten.take();
-        match whole_file::replace(path, self) {
-            Ok(_) => before.map(|_| "the status is written again".to_owned()),
-            Err(error) => {
-                let kind = error.kind();
-                self.unwritten = Some(kind);
-                before.is_none().then(|| format!("the status cannot be written: {error}"))
-            }
-        }
+        let written = whole_file::replace(path, self);
+        let (Ok(said) | Err(said)) = self.unwritten.note("the status", written)?;
+        Some(said)
     }
 }

@@ -37,9 +37,7 @@ impl Filter {
             && same(&self.training, run.training.as_deref())
             && self.since.is_none_or(|since| run.launched_at >= since)
     }
-}
 
-impl Filter {
     /// Words that no run has at all, each with the nearest that one has: an empty list that comes of a
     /// slip looks like one that comes of nothing having been run.
     #[must_use]

@@ -2,7 +2,7 @@
 //! for nothing, carries only a remainder. Nothing waits for it and nothing fails with it.
 
 use super::options::Options;
-use super::summary::{Early, Pulled};
+use super::summary::Pulled;
 use crate::domain::{JobId, Pod, Vehicle};
 use crate::ops::Tether;
 use chrono::{DateTime, Utc};
@@ -124,16 +124,7 @@ impl Round {
         if self.files == 0 {
             return false;
         }
-        let early = pulled.while_running.get_or_insert(Early {
-            pulls: 0,
-            files: 0,
-            bytes: 0,
-            last_at: now,
-        });
-        early.pulls += 1;
-        early.files += self.files;
-        early.bytes += self.bytes;
-        early.last_at = now;
+        pulled.came_early(self.files, self.bytes, now);
         true
     }
 }

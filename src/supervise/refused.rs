@@ -52,9 +52,9 @@ fn write(mut summary: Summary, tether: &Tether, options: &Options) -> Summary {
         let name = format!("supervise-refused-{stamp}.json").replacen('.', "", 1);
         summary.summary_path = Some(vehicle.local_log_dir.join(name));
     }
-    if let Err(error) = summary.write() {
-        summary.unwritten = Some(error.kind());
-        summary.trouble("summary", error);
+    let written = summary.write();
+    if let Some(Err(why)) = summary.unwritten.note("the summary", written) {
+        summary.trouble("summary", why);
     }
     summary
 }

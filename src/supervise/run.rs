@@ -28,20 +28,13 @@ pub type Signals = mpsc::UnboundedReceiver<Event>;
 
 /// Writes the summary; what keeps it from being written holds up nothing, and is told once.
 pub(super) fn save(summary: &mut Summary, tell: &mut (dyn FnMut(Note) + Send)) {
-    let before = summary.unwritten.take();
-    match summary.write() {
-        Ok(()) if before.is_some() => tell(Note::Said("the summary is written again".to_owned())),
-        Ok(()) => {}
-        Err(error) => {
-            let kind = error.kind();
-            if before.is_none() {
-                let why = format!("the summary could not be written: {error}");
-                summary.trouble("summary", &why);
-                tell(Note::Said(why));
-            }
-            summary.unwritten = Some(kind);
-        }
+    let written = summary.write();
+    let Some(news) = summary.unwritten.note("the summary", written) else { return };
+    if let Err(why) = &news {
+        summary.trouble("summary", why);
     }
+    let (Ok(said) | Err(said)) = news;
+    tell(Note::Said(said));
 }
 
 /// Between two looks for a job whose launch gave no answer.

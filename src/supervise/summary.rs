@@ -6,7 +6,7 @@ use crate::ops::{
     CloudName, EditView, FuseClaim, LatestMetrics, SpendReport, StopAnswer, SyncAnswer,
 };
 use crate::runs::Results;
-use crate::whole_file;
+use crate::whole_file::{self, Unwritten};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -57,6 +57,16 @@ impl Pulled {
         let whole =
             |answer: &Option<SyncAnswer>| answer.as_ref().is_some_and(|answer| answer.complete);
         whole(&self.job_dir) && (!wants_analysis || whole(&self.analysis))
+    }
+
+    /// Adds what came before the job had ended.
+    pub(super) fn came_early(&mut self, files: u64, bytes: u64, at: DateTime<Utc>) {
+        let nothing = Early { pulls: 0, files: 0, bytes: 0, last_at: at };
+        let early = self.while_running.get_or_insert(nothing);
+        early.pulls += 1;
+        early.files = early.files.saturating_add(files);
+        early.bytes = early.bytes.saturating_add(bytes);
+        early.last_at = early.last_at.max(at);
     }
 }
 
@@ -185,9 +195,9 @@ pub struct Summary {
     pub process_exit_code: Option<u8>,
     /// Where this summary is.
     pub summary_path: Option<PathBuf>,
-    /// Why what lies there is older than this, if so.
+    /// Whether what lies there is older than this.
     #[serde(skip)]
-    pub unwritten: Option<std::io::ErrorKind>,
+    pub unwritten: Unwritten,
     /// Of a run that was not begun: what to do about it.
     #[serde(skip)]
     pub hint: Option<String>,
@@ -253,7 +263,7 @@ impl Summary {
             ended_at: None,
             process_exit_code: None,
             summary_path: None,
-            unwritten: None,
+            unwritten: Unwritten::default(),
             hint: None,
         }
     }
@@ -283,16 +293,7 @@ impl Summary {
         let at = self.ended_at.unwrap_or(self.started_at);
         let pulled = &mut self.pulled;
         for answer in pulled.job_dir.take().into_iter().chain(pulled.analysis.take()) {
-            let early = pulled.while_running.get_or_insert(Early {
-                pulls: 0,
-                files: 0,
-                bytes: 0,
-                last_at: at,
-            });
-            early.pulls += 1;
-            early.files = early.files.saturating_add(answer.files);
-            early.bytes = early.bytes.saturating_add(answer.bytes);
-            early.last_at = early.last_at.max(at);
+            pulled.came_early(answer.files, answer.bytes, at);
         }
     }
 

@@ -2,7 +2,8 @@
 //! and no link after it runs.
 
 use super::{
-    RULE, campaign, fixture, jobs, lines, link, never_terminated, record, run, start, with_room,
+    RULE, campaign, fixture, jobs, launched, lines, link, never_terminated, record, run, start,
+    with_room,
 };
 use crate::flows::fixture::{Fixture, VEHICLE};
 use crate::flows::signals::WAITS;
@@ -193,6 +194,28 @@ async fn a_signal_in_a_link_ends_the_campaign_as_it_ends_a_run() {
             assert_eq!(fixture.stop(&["--vehicle", VEHICLE]).await.0, 0);
         }
     }
+}
+
+/// E04: what keeps the record from being written is told once, and nobody is sent to an old file for the truth.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_cannot_be_written_any_more_is_told_once_and_not_pointed_at() {
+    let one = format!("  - {{name: one, command: '{WAITS}', max_runtime_sec: 60, max_usd: 1.5}}\n");
+    let (fixture, _tether, run) = launched(&one).await;
+    let path = fixture.path("logs/campaign-trial.json");
+    let takes_its_place = async || {
+        let _ = fs::remove_file(&path);
+        fs::create_dir(&path).is_ok()
+    };
+    fixture.until("a folder in place of the record", takes_its_place).await;
+    fs::write(fixture.volume().join("go"), "").unwrap();
+    let outcome = run.end().await;
+    assert_eq!(outcome.code, 0, "{outcome:#?}");
+    let said = &outcome.stderr;
+    let times = said.matches("the campaign's record could not be written").count();
+    assert!(times >= 1 && said.contains("record: NOT WRITTEN"), "{said}");
+    let errors = outcome.summary["errors"].as_array().unwrap().len();
+    assert_eq!((times, errors), (1 + errors, 1), "as it goes, and among the errors: {said}");
+    assert_eq!(fixture.status().await, "EXITED");
 }
 
 /// C02: a laptop that sleeps while its job ends pays for the pod all the same. What a link has really

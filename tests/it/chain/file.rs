@@ -74,7 +74,7 @@ fn a_campaigns_paths_mean_the_volume_on_either_cloud() {
         for (written, workdir) in [
             ("code", format!("{mount}/code")),
             ("/workspace/code", format!("{mount}/code")),
-            ("/root/code", "/root/code".to_owned()),
+            ("/opt/code", "/opt/code".to_owned()),
         ] {
             let text = links(&format!(
                 "- {{name: one, command: x, workdir: {written}, max_usd: 1, pins: [{{pod: /workspace/a, sha256: {sha}}}], gates: {{before: {{require: [/workspace/m/b]}}}}}}"

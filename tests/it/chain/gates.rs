@@ -1,7 +1,7 @@
 //! A signal while the gates after a link are asked of a provider that does not answer: the job is over
 //! and at home, the pod runs and bills, and whoever waits there wants to be heard.
 
-use super::{campaign, fixture, jobs, lines, link, record, run, start};
+use super::{jobs, launched, lines, link, record, run};
 use crate::flows::fixture::Fixture;
 use crate::flows::signals::WAITS;
 use crate::flows::supervised::Run;
@@ -11,17 +11,10 @@ use std::fs;
 
 /// A campaign whose first link is over, and whose gates cannot be asked for.
 async fn at_its_gates() -> (Fixture, Tether, Run) {
-    let fixture = fixture();
-    let tether = fixture.tether().await;
-    fixture.running(&tether).await;
-    campaign(
-        &fixture,
-        &format!(
-            "  - {{name: one, command: '{WAITS}', max_runtime_sec: 60, max_usd: 1.5, gates: {{after: {{require: [go]}}}}}}\n  - {{name: two, command: 'echo 2 >>twos', max_runtime_sec: 60, max_usd: 1.5}}\n  - {{name: off, stop: true}}\n"
-        ),
+    let links = format!(
+        "  - {{name: one, command: '{WAITS}', max_runtime_sec: 60, max_usd: 1.5, gates: {{after: {{require: [go]}}}}}}\n  - {{name: two, command: 'echo 2 >>twos', max_runtime_sec: 60, max_usd: 1.5}}\n"
     );
-    let mut run = start(&fixture, &[]);
-    run.says("launched:").await;
+    let (fixture, tether, mut run) = launched(&links).await;
     fixture.set_faults(&["edge-html=100000@on:read"]).await;
     fs::write(fixture.volume().join("go"), "").unwrap();
     run.says("gates after it: ").await;

@@ -1,6 +1,6 @@
 //! Campaigns that are gone on with: after a stop point, and after their process is gone.
 
-use super::{campaign, fixture, jobs, lines, link, record, record_now, run, start};
+use super::{campaign, fixture, jobs, launched, lines, link, record, record_now, run, start};
 use crate::flows::fixture::Fixture;
 use crate::flows::signals::WAITS;
 use podtether::ops::RunJobRequest;
@@ -117,17 +117,10 @@ async fn at_a_stop_point_that_leaves_the_pod_it_runs_on_with_its_fuse() {
 /// A job that succeeded and whose pod was stopped before anybody looked is brought home, not run again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_succeeded_in_an_earlier_boot_is_brought_home_and_not_run_again() {
-    let fixture = fixture();
-    let tether = fixture.tether().await;
-    fixture.running(&tether).await;
-    campaign(
-        &fixture,
-        &format!(
-            "  - {{name: one, command: '{WAITS}; mkdir out; echo 1 >out/a', pull: out, max_runtime_sec: 60, max_usd: 1.5, expect: {{artifacts: [a]}}}}\n  - {{name: off, stop: true}}\n"
-        ),
+    let one = format!(
+        "  - {{name: one, command: '{WAITS}; mkdir out; echo 1 >out/a', pull: out, max_runtime_sec: 60, max_usd: 1.5, expect: {{artifacts: [a]}}}}\n"
     );
-    let mut first = start(&fixture, &[]);
-    first.says("launched:").await;
+    let (fixture, tether, first) = launched(&one).await;
     first.kill_group();
     fs::write(fixture.volume().join("go"), "").unwrap();
     let ended = |fixture: &Fixture| {

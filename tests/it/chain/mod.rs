@@ -11,6 +11,7 @@ mod whole;
 
 use crate::flows::fixture::Fixture;
 use crate::flows::supervised::{Outcome, Run};
+use podtether::ops::Tether;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -43,6 +44,17 @@ pub fn start(fixture: &Fixture, more: &[&str]) -> Run {
     let base = ["--interval", "1", "--pull-every-sec", "1", "--rest-sec", "0"];
     let file = ["--chain", path.to_str().unwrap()];
     Run::start(fixture, &[&base[..], &file, more].concat())
+}
+
+/// A fixture whose campaign of these links, beside the last stop, has launched its first job.
+pub async fn launched(links: &str) -> (Fixture, Tether, Run) {
+    let fixture = fixture();
+    let tether = fixture.tether().await;
+    fixture.running(&tether).await;
+    campaign(&fixture, &format!("{links}  - {{name: off, stop: true}}\n"));
+    let mut run = start(&fixture, &[]);
+    run.says("launched:").await;
+    (fixture, tether, run)
 }
 
 pub async fn run(fixture: &Fixture, more: &[&str]) -> Outcome {

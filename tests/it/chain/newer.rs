@@ -1,7 +1,7 @@
 //! What a newer podtether has left of a campaign: its meaning is not guessed at, nothing is launched and
 //! nothing stopped.
 
-use super::{campaign, fixture, jobs, link, record_now, run, start};
+use super::{jobs, launched, link, record_now, run};
 use crate::flows::signals::WAITS;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -20,17 +20,8 @@ fn set_version(path: &Path, version: u32) {
 /// the version had been in the way.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_or_a_summary_of_a_newer_version_is_refused_by_name_and_changes_nothing() {
-    let fixture = fixture();
-    let tether = fixture.tether().await;
-    fixture.running(&tether).await;
-    campaign(
-        &fixture,
-        &format!(
-            "  - {{name: one, command: '{WAITS}', max_runtime_sec: 60, max_usd: 1.5}}\n  - {{name: off, stop: true}}\n"
-        ),
-    );
-    let mut first = start(&fixture, &[]);
-    first.says("launched:").await;
+    let one = format!("  - {{name: one, command: '{WAITS}', max_runtime_sec: 60, max_usd: 1.5}}\n");
+    let (fixture, _tether, first) = launched(&one).await;
     first.signal(Signal::TERM);
     assert_eq!(first.end().await.code, 6);
     let record = fixture.path("logs/campaign-trial.json");

@@ -22,11 +22,15 @@ async fn one_look_takes_up_a_fuse_whose_process_is_gone() {
     assert_eq!(word(&status(&fixture)), ("armed".into(), 0));
     assert!(status(&fixture).json["vehicles"][0]["timer_tick"].is_string(), "C05");
     kill(&fixture, pid_of(&second)).await;
-    let mut overdue = second.clone();
-    overdue["fire_at"] = serde_json::json!("2026-01-01T00:00:00Z");
-    std::fs::write(fixture.path("logs/deadman.pid"), overdue.to_string()).unwrap();
-    assert_eq!(deadman(&fixture, &["tick"]).code, 0);
-    assert_eq!(ended(&fixture).await["outcome"], "stopped");
+    a_look_at_an_overdue_one_stops_the_pod(&fixture, second).await;
+}
+
+/// The fuse that is lost was due long ago; one look has it fire.
+async fn a_look_at_an_overdue_one_stops_the_pod(fixture: &Fixture, mut lost: serde_json::Value) {
+    lost["fire_at"] = serde_json::json!("2026-01-01T00:00:00Z");
+    std::fs::write(fixture.path("logs/deadman.pid"), lost.to_string()).unwrap();
+    assert_eq!(deadman(fixture, &["tick"]).code, 0);
+    assert_eq!(ended(fixture).await["outcome"], "stopped");
     assert_eq!(fixture.status().await, "EXITED");
 }
 
@@ -38,18 +42,14 @@ async fn a_lost_fuse_is_taken_up_for_the_pod_that_it_was_armed_for() {
     let tether = fixture.tether().await;
     fixture.running(&tether).await;
     assert_eq!(arm(&fixture, "2", &[]).code, 0);
-    let mut overdue = record(&fixture);
+    let overdue = record(&fixture);
     kill(&fixture, pid_of(&overdue)).await;
     let config = std::fs::read_to_string(fixture.config_file()).unwrap();
     let name = overdue["pod_name"].as_str().unwrap().to_owned();
     let edited = config.replace(&format!("pod_name: {name}"), "pod_name: renamed-since");
     assert_ne!(edited, config);
     std::fs::write(fixture.config_file(), edited).unwrap();
-    overdue["fire_at"] = serde_json::json!("2026-01-01T00:00:00Z");
-    std::fs::write(fixture.path("logs/deadman.pid"), overdue.to_string()).unwrap();
-    assert_eq!(deadman(&fixture, &["tick"]).code, 0);
-    assert_eq!(ended(&fixture).await["outcome"], "stopped");
-    assert_eq!(fixture.status().await, "EXITED");
+    a_look_at_an_overdue_one_stops_the_pod(&fixture, overdue).await;
 }
 
 /// Real and local are never mixed up: a fuse that was armed over a real pod is not taken up, and so written

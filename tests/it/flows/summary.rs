@@ -166,8 +166,12 @@ async fn a_summary_that_cannot_be_written_any_more_is_told_once_and_not_pointed_
     let path = folder.join("summary.json");
     let mut run = Run::of(&fixture, WAITS, &["--summary-path", path.to_str().unwrap()]);
     run.says("running 0:").await;
-    fs::remove_dir_all(&folder).unwrap();
-    fs::write(&folder, "").unwrap();
+    // The run may be making the folder anew at this very moment.
+    let takes_its_place = async || {
+        let _ = fs::remove_dir_all(&folder);
+        fs::write(&folder, "").is_ok()
+    };
+    fixture.until("a file in place of the folder", takes_its_place).await;
     fs::write(fixture.volume().join("go"), "").unwrap();
     let outcome = run.end().await;
     assert_eq!(outcome.code, 0, "{outcome:#?}");

@@ -78,6 +78,13 @@ impl Bench {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
+    /// Has every stop of a pod succeed; the file in which they are noted.
+    pub fn stops(&self) -> PathBuf {
+        let calls = self.path("tmp/calls");
+        self.fake("runpodctl", &format!("echo \"$@\" >>{}", calls.display()));
+        calls
+    }
+
     pub fn environment_file(&self, text: &str) {
         fs::write(self.path("rp_environment"), text).unwrap();
     }

@@ -179,8 +179,7 @@ fn the_ceiling_and_the_auto_stop_outlive_a_killed_wrapper() {
 #[test]
 fn an_environment_that_cannot_be_read_keeps_neither_the_ceiling_nor_the_stop() {
     let bench = Bench::new();
-    let calls = bench.path("tmp/calls");
-    bench.fake("runpodctl", &format!("echo \"$@\" >>{}", calls.display()));
+    let calls = bench.stops();
     bench.fake("grep", "case \"$*\" in */environ*) exec sleep 1000 ;; esac\nexec /bin/grep \"$@\"");
     let mut spec = bench.spec("echo $$ >job; sleep 1000", 2);
     spec.auto_stop = true;
@@ -196,8 +195,7 @@ fn an_environment_that_cannot_be_read_keeps_neither_the_ceiling_nor_the_stop() {
 #[test]
 fn a_log_that_hangs_before_the_job_begins_keeps_the_pod_from_no_stop() {
     let bench = Bench::new();
-    let calls = bench.path("tmp/calls");
-    bench.fake("runpodctl", &format!("echo \"$@\" >>{}", calls.display()));
+    let calls = bench.stops();
     let mut spec = bench.spec("true", 60);
     (spec.auto_stop, spec.workdir) = (true, "/no/such/folder".to_owned());
     // Whoever opens it to write waits for a reader.
@@ -216,8 +214,7 @@ fn a_log_that_hangs_before_the_job_begins_keeps_the_pod_from_no_stop() {
 #[test]
 fn the_auto_stop_of_a_lost_wrapper_waits_for_the_job() {
     let bench = Bench::new();
-    let calls = bench.path("tmp/calls");
-    bench.fake("runpodctl", &format!("echo \"$@\" >>{}", calls.display()));
+    let calls = bench.stops();
     let mut spec = bench.spec("echo $$ >job; until [ -e go ]; do sleep 0.1; done", 600);
     spec.auto_stop = true;
     bench.launch(&spec);
@@ -252,8 +249,7 @@ fn a_wrapper_that_is_asked_to_end_ends_its_job_first() {
 #[test]
 fn a_stop_that_comes_as_the_wrapper_shows_itself_is_heard() {
     let bench = Bench::new();
-    let calls = bench.path("tmp/calls");
-    bench.fake("runpodctl", &format!("echo \"$@\" >>{}", calls.display()));
+    let calls = bench.stops();
     bench.fake(
         "mv",
         "real=$(PATH=${PATH#*:} && command -v mv); \"$real\" \"$@\" || exit\n\

@@ -59,7 +59,7 @@ fn status(iteration: u64) -> WatchStatus {
         ended_at: None,
         process_exit_code: None,
         status_path: None,
-        unwritten: None,
+        unwritten: Default::default(),
         resume: Resume {
             state: State::new(at(-600), true),
             reading: ReadingState::default(),
